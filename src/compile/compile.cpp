@@ -8,7 +8,7 @@
 #include "compile/module_watch.h"
 #include "eager/autograd/autograd.h"
 #include "eager/autograd/tape.h"
-#include "eager/call/dispatch.h"
+#include "eager/call/batch.h"
 #include "eager/execute/numerics.h"
 #include "runtime/profiler.h"
 
@@ -43,6 +43,7 @@ INGOT_HOT ArgumentLeaves::~ArgumentLeaves() {
 
 INGOT_HOT CompiledCall::CompiledCall(CompiledCore& core, const LeafList& arguments, const void* signature)
     : core_(core), signature_(signature) {
+  if (eager::Batch::current()) return;  // its tensors may be slices, which have no memory: the callable runs as it is
   eager::Interceptor* outer = eager::interceptor(eager::Stage::record);
   std::optional<Numerics> own = core.function().numerics();
   const bool same_level = !own || *own == numerics();

@@ -6,6 +6,7 @@
 
 #include "base/float_environment.h"
 #include "base/half.h"
+#include "eager/call/batch.h"
 #include "eager/call/call.h"
 
 namespace ingot::eager {
@@ -19,6 +20,7 @@ void set_pending_description(PendingDescription f) { pending_description = f; }
 
 void materialize(const Tensor& tensor, const char* op, Location location) {
   detail::TensorImpl& impl = detail::checked_impl(tensor.impl(), op, location);
+  if (is_slice(impl)) fail_slice(op, location);
   flush(op, location);
   if (impl.storage) return;
   fail(op, "self",

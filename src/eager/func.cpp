@@ -4,9 +4,11 @@
 #include <map>
 #include <string>
 
+#include "eager/call/batch.h"
 #include "eager/nn/gather.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/factories.h"
+#include "eager/ops/functions.h"
 
 namespace ingot::func {
 namespace {
@@ -69,6 +71,33 @@ TensorFunction jacrev(TensorFunction function) {
     return autograd::functional::jacobian(function, TensorArg(x, Location::none()), x.defined() && goes_on(x));
   };
 }
+TensorFunction jacfwd(TensorFunction function) {
+  return [function = std::move(function)](const Tensor& given) {
+    const EnableGradGuard enable;
+    eager::present_floating("jacfwd", "input", {given, Location::none()});
+    const bool create_graph = given.requires_grad();
+    const Tensor own = eager::sliced(given), x = create_graph ? own.view_as(own) : own.detach().requires_grad_();
+    const Tensor value = function(x);
+    eager::present_floating("jacfwd", "function", {value, Location::none()});
+    std::vector<int64_t> sizes(value.sizes().begin(), value.sizes().end());
+    sizes.insert(sizes.end(), x.sizes().begin(), x.sizes().end());
+    // The gradient is linear in its weights: its derivative by these, times a vector, is the jacobian's product with
+    // it.
+    const Tensor weights = eager::sliced(zeros_like(value.detach())).detach().requires_grad_();
+    const Tensor gradient =
+        value.requires_grad() ? autograd::grad({value}, {x}, {weights}, true, true, true)[0] : Tensor();
+    if (!gradient.defined() || x.numel() == 0) return zeros(sizes, value.dtype());
+    std::vector<Tensor> columns;
+    for (int64_t k = 0; k < x.numel(); ++k) {
+      const Tensor one = zeros({x.numel()}, x.dtype());
+      one.select(0, k).fill_(1);
+      const Tensor column =
+          autograd::grad({gradient}, {weights}, {one.view(x.sizes().vec())}, true, create_graph, true)[0];
+      columns.push_back(column.defined() ? column : zeros_like(value.detach()));
+    }
+    return stack(columns, -1).reshape(sizes);
+  };
+}
 TensorFunction hessian(TensorFunction function) {
   return [function = std::move(function)](const Tensor& x) {
     return autograd::functional::hessian(function, TensorArg(x, Location::none()), x.defined() && goes_on(x));
@@ -77,7 +106,7 @@ TensorFunction hessian(TensorFunction function) {
 
 std::pair<Tensor, TensorFunction> vjp(const TensorFunction& function, const TensorArg& primal) {
   const EnableGradGuard enable;
-  const Tensor& given = eager::present_floating("vjp", "primal", primal);
+  const Tensor given = eager::sliced(eager::present_floating("vjp", "primal", primal));
   const bool create_graph = given.requires_grad();
   const Tensor x = create_graph ? given.view_as(given) : given.detach().requires_grad_();
   const Tensor value = function(x);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/module_path.h"
+#include "eager/call/batch.h"
 #include "eager/call/check_values.h"
 #include "eager/call/infer.h"
 #include "trace/differences.h"
@@ -12,6 +13,7 @@ namespace ingot::trace {
 namespace {
 
 [[noreturn]] void fail_foreign(const detail::TensorImpl& impl, const eager::OpCall& call) {
+  if (eager::is_slice(impl)) eager::fail_slice(ir::info(call.op).name, call.location);
   std::string owner = Segment::owner_of(impl.trace);
   const std::string where = place_of(call.location);
   std::string op(ir::info(call.op).name);

@@ -38,5 +38,27 @@ TEST(FunctionalCall, GradientsAreEagers) {
   EXPECT_EQ(fast.stats().graph_breaks, 0);
 }
 
+// vmap is recorded as the ops of whole batches.
+TEST(FunctionalCall, GradientsOfEachSampleAreEagers) {
+  const auto step = [](const Tensor& w, const Tensor& x) {
+    const auto loss = [](const Tensor& weight, const Tensor& v) { return matmul(weight, v).tanh().square().mean(); };
+    return func::vmap(func::grad(loss), {std::nullopt, 0})(w, x);
+  };
+  for (const CompileMode mode : {CompileMode::checked, CompileMode::frozen}) {
+    auto fast = compile(step, {.mode = mode});
+    for (int64_t n : {2, 5, 6, 6, 2}) {
+      const Tensor w = randn({2, 3}), x = randn({n, 3});
+      EXPECT_TRUE(same_bits(fast(w, x), step(w, x)));
+    }
+    EXPECT_LE(fast.stats().compilations, 3);
+    EXPECT_EQ(fast.stats().graph_breaks, 0);
+    EXPECT_EQ(fast.stats().fallbacks, 0);
+  }
+  // A compiled function inside of a vmap is called as what it holds.
+  auto inner = compile([](const Tensor& v) { return v.exp().sum(); });
+  const Tensor x = randn({4, 3});
+  EXPECT_TRUE(same_bits(func::vmap(inner)(x), x.exp().sum(1)));
+}
+
 }  // namespace
 }  // namespace ingot

@@ -1,14 +1,15 @@
 #include "eager/autograd/checkpoint.h"
 
 #include "eager/autograd/rerun.h"
-#include "eager/call/call.h"
+#include "eager/call/batch.h"
 #include "eager/nn/layers.h"
 
 namespace ingot::autograd {
 
 void detail::checkpoint(std::function<void(const std::vector<Tensor>&, void*)> function,
                         const std::vector<Tensor>& inputs, void* results, Location location) {
-  if (!GradMode::is_enabled()) return function(inputs, results);
+  // Slices of a vmap are gone when a backward pass comes; a region around the vmap runs all of it again.
+  if (!GradMode::is_enabled() || eager::Batch::current()) return function(inputs, results);
   std::make_shared<Region>(std::move(function), inputs, location)->run(inputs, results);
 }
 

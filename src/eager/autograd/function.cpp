@@ -9,6 +9,7 @@
 #include "base/function_scope.h"
 #include "base/module_path.h"
 #include "eager/autograd/op_node.h"
+#include "eager/call/batch.h"
 #include "eager/call/call.h"
 #include "eager/ops/functions.h"
 
@@ -140,6 +141,10 @@ void FunctionNode::run(const tensor_list& arguments, const detail::Forward& forw
     }
   }
   if (!tracked) return;
+  for (const Tensor& t : arguments)
+    if (t.defined() && eager::is_slice(*t.impl()))
+      eager::fail(function, "", "a tensor inside of a vmap that requires grad",
+                  "a function made of the library's ops, or to be called outside of the vmap", location);
   save(*results);
   for (size_t i = 0; i < results->size(); ++i) {
     const Tensor& t = (*results)[i];

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "eager/autograd/node.h"
+#include "eager/call/batch.h"
 #include "eager/call/call.h"
 #include "eager/ops/factories.h"
 #include "eager/ops/functions.h"
@@ -24,7 +25,9 @@ class Point {
       if (!is_floating(t.impl()->dtype))
         eager::fail(op, "inputs", "number " + std::to_string(i) + ", " + text_of(t), "tensors of floating-point dtypes",
                     location);
-      inputs_.push_back(create_graph && t.requires_grad() ? t.view_as(t) : t.detach().requires_grad_());
+      // In a vmap each slice has a derivative of its own, by what is the same for all of them, too.
+      const Tensor own = eager::sliced(t);
+      inputs_.push_back(create_graph && own.requires_grad() ? own.view_as(own) : own.detach().requires_grad_());
     }
     if (inputs.empty()) eager::fail(op, "inputs", "none", "at least one", location);
   }

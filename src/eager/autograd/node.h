@@ -105,6 +105,7 @@ struct Meta : Discarded {
   std::vector<ir::Attr> attrs;
   uint64_t seen = 0;     // `history` of the tensor behind all views, when the view's node was made
   uint64_t history = 0;  // writes that changed how the gradient goes, to this tensor or through views of it
+  Tensor whole;          // of a slice in a vmap: the tensor of all slices (eager/call/batch.h)
 
   static void* operator new(size_t);
   static void operator delete(void* block);

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/function_scope.h"
+#include "eager/call/batch.h"
 #include "eager/call/infer.h"
 #include "eager/call/script.h"
 #include "eager/data.h"
@@ -272,7 +273,7 @@ void draw(const OpCall& call, std::span<Operand> seed_and_offset, const std::opt
   infer_outputs(call, {&result, 1});
   // A frozen call takes its draws from the default one.
   if (generator && interceptor(Stage::observe)) flush("draws from a generator of its own", call.location);
-  const int64_t n = draws_of(call, result.sizes);
+  const int64_t n = draws_of(call, result.sizes) * Batch::draws();
   const Draws draws = generator ? generator->take(n) : take_draws(n);
   seed_and_offset[0] = Operand(Scalar(draws.seed));
   seed_and_offset[1] = Operand(Scalar(draws.offset));

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t bit_of(Stage stage) { return 1u << static_cast<int>(stage); }
 
 /// Gradients are recorded, as long as nobody says otherwise.
-constinit thread_local Chain chain{bit_of(Stage::autograd), {nullptr, nullptr, &autograd::lasting_tape.tape}};
+constinit thread_local Chain chain{bit_of(Stage::autograd), {nullptr, nullptr, nullptr, &autograd::lasting_tape.tape}};
 
 /// The first one that stands at one of `stages`, or null.
 Interceptor* first_of(uint32_t stages) { return stages ? chain.at[std::countr_zero(stages)] : nullptr; }
@@ -49,7 +49,8 @@ Interceptor* set_interceptor(Stage stage, Interceptor* next) {
   return std::exchange(chain.at[static_cast<size_t>(stage)], next);
 }
 bool intercepted() {
-  return chain.stages & (bit_of(Stage::checkpoint) | bit_of(Stage::observe) | bit_of(Stage::record));
+  return chain.stages &
+         (bit_of(Stage::checkpoint) | bit_of(Stage::batch) | bit_of(Stage::observe) | bit_of(Stage::record));
 }
 uint64_t Interceptor::writes_to(const detail::TensorImpl& tensor) const {
   return tensor.storage ? tensor.storage->version() : 0;

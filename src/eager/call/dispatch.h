@@ -53,9 +53,10 @@ struct OpaqueCall {
   const std::function<std::vector<Tensor>()>& body;
 };
 
-/// What a call meets on its way to being executed, in this order: who will run it again, changes dtypes, writes a tape,
-/// looks on, records. A thread's chain holds at most one of each; where it holds none, a call costs one branch.
-enum class Stage : uint8_t { checkpoint, autocast, autograd, observe, record, count_ };
+/// What a call meets on its way to being executed, in this order: who will run it again, changes dtypes, knows of
+/// slices of a vmap, writes a tape, looks on, records. A thread's chain holds at most one of each; where it holds none,
+/// a call costs one branch.
+enum class Stage : uint8_t { checkpoint, autocast, batch, autograd, observe, record, count_ };
 
 /// Stands in the chain of a thread.
 class Interceptor {
@@ -93,8 +94,8 @@ class Interceptor {
 Interceptor* interceptor(Stage stage);
 /// Puts another one there, or none; returns the one before.
 Interceptor* set_interceptor(Stage stage, Interceptor* interceptor);
-/// True if this thread's calls are recorded, or somebody looks on, or will run them again: which ops are called must
-/// not hang on values, nor on whether they are recorded.
+/// True if this thread's calls are recorded, or somebody looks on, or will run them again, or they stand for more than
+/// one each: which ops are called must not hang on values, nor on whether they are recorded.
 bool intercepted();
 /// Number of writes that the memory of a tensor has seen, with those that this thread has recorded and not done yet.
 uint64_t writes_to(const detail::TensorImpl& tensor);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/float_environment.h"
+#include "eager/call/batch.h"
 #include "eager/call/call.h"
 #include "eager/call/dispatch.h"
 #include "eager/data.h"
@@ -63,16 +64,16 @@ Tensor ones(const IntList& size, TensorOptions options, Location location) {
   return full(given(size), 1, options.or_dtype(kFloat32), location);
 }
 Tensor Tensor::new_empty(const IntList& size, TensorOptions options, Location location) const {
-  return empty(given(size), options.or_dtype(dtype(location)), location);
+  return eager::sliced_like(empty(given(size), options.or_dtype(dtype(location)), location), *this);
 }
 Tensor Tensor::new_zeros(const IntList& size, TensorOptions options, Location location) const {
-  return full(given(size), 0, options.or_dtype(dtype(location)), location);
+  return eager::sliced_like(full(given(size), 0, options.or_dtype(dtype(location)), location), *this);
 }
 Tensor Tensor::new_ones(const IntList& size, TensorOptions options, Location location) const {
-  return full(given(size), 1, options.or_dtype(dtype(location)), location);
+  return eager::sliced_like(full(given(size), 1, options.or_dtype(dtype(location)), location), *this);
 }
 Tensor Tensor::new_full(const IntList& size, Scalar fill_value, TensorOptions options, Location location) const {
-  return full(given(size), fill_value, options.or_dtype(dtype(location)), location);
+  return eager::sliced_like(full(given(size), fill_value, options.or_dtype(dtype(location)), location), *this);
 }
 Tensor scalar_tensor(Scalar value, TensorOptions options, Location location) {
   return full(IntList(Ints()), value, options.or_dtype(default_dtype(value.category())), location);
@@ -80,7 +81,8 @@ Tensor scalar_tensor(Scalar value, TensorOptions options, Location location) {
 static Tensor filled_like(const char* op, const TensorArg& self, Scalar value, TensorOptions options) {
   const Tensor& like = self.tensor ? *self.tensor : Tensor();
   const detail::TensorImpl& impl = detail::checked_impl(like.impl(), op, self.location);
-  return full(eager::sizes_of(like, self.location), value, options.or_dtype(impl.dtype), self.location);
+  return eager::sliced_like(
+      full(eager::sizes_of(like, self.location), value, options.or_dtype(impl.dtype), self.location), like);
 }
 Tensor zeros_like(const TensorArg& self, TensorOptions options) { return filled_like("zeros_like", self, 0, options); }
 Tensor ones_like(const TensorArg& self, TensorOptions options) { return filled_like("ones_like", self, 1, options); }
@@ -90,7 +92,8 @@ Tensor full_like(const TensorArg& self, Scalar fill_value, TensorOptions options
 Tensor empty_like(const TensorArg& self, TensorOptions options) {
   const Tensor& like = self.tensor ? *self.tensor : Tensor();
   const detail::TensorImpl& impl = detail::checked_impl(like.impl(), "empty_like", self.location);
-  return empty(eager::sizes_of(like, self.location), options.or_dtype(impl.dtype), self.location);
+  return eager::sliced_like(empty(eager::sizes_of(like, self.location), options.or_dtype(impl.dtype), self.location),
+                            like);
 }
 
 Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options, Location location) {
