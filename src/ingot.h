@@ -18,6 +18,7 @@
 #include "eager/nn/convert_parameters.h"
 #include "eager/nn/ctc_loss.h"
 #include "eager/nn/fractional_pool.h"
+#include "eager/nn/fuse.h"
 #include "eager/nn/grid.h"
 #include "eager/nn/init.h"
 #include "eager/nn/layers.h"

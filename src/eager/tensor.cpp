@@ -125,6 +125,8 @@ bool Tensor::shares_storage(const Tensor& other) const {
   return impl_->storage == other.impl_->storage;
 }
 
+Tensor Tensor::data(Location location) const { return detach(location); }
+
 uint64_t Tensor::version(Location location) const {
   eager::materialize(*this, "version", location);
   return impl_->storage->version();

@@ -170,6 +170,8 @@ class INGOT_API Tensor {
   int64_t register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook,
                                              Location location = Location()) const;
   void remove_hook(int64_t id, Location location = Location()) const;
+  /// As detach(): what is written to it counts as a write to this tensor.
+  Tensor data(Location location = Location()) const;
   /// Makes this tensor a leaf without a history.
   const Tensor& detach_(Location location = Location()) const;
   /// True if both look at the same storage.

@@ -324,5 +324,13 @@ TEST(Tensor, RoundsIntegersToTensAndHundreds) {
   EXPECT_TRUE(equal(tensor({130, 120}, kUInt8).round(-2), tensor({100, 100}, kUInt8)));
 }
 
+TEST(Tensor, DataIsTheTensorOffTheTape) {
+  const Tensor x = ones({2}).requires_grad_(), data = x.data();
+  EXPECT_FALSE(data.requires_grad());
+  data.add_(1);
+  EXPECT_TRUE(equal(x, tensor({2.f, 2.f})));
+  EXPECT_TRUE(data.shares_storage(x));
+}
+
 }  // namespace
 }  // namespace ingot

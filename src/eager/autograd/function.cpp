@@ -123,6 +123,9 @@ std::vector<Tensor> FunctionNode::apply(const std::vector<Tensor>& cotangents, b
 void FunctionNode::run(const tensor_list& arguments, const detail::Forward& forward, tensor_list* results) {
   bool tracked = false;
   for (const Tensor& t : arguments) {
+    if (GradMode::is_enabled() && t.defined() && eager::is_slice(*t.impl()) && t.requires_grad())
+      eager::fail(function, "", "a tensor inside of a vmap that requires grad",
+                  "a function made of the library's ops, or to be called outside of the vmap", location);
     wanted.push_back(GradMode::is_enabled() && t.defined() && is_floating(t.impl()->dtype) && is_tracked(t));
     tracked |= wanted.back();
     if (wanted.back()) edges.push_back(edge_of(t));
@@ -141,10 +144,6 @@ void FunctionNode::run(const tensor_list& arguments, const detail::Forward& forw
     }
   }
   if (!tracked) return;
-  for (const Tensor& t : arguments)
-    if (t.defined() && eager::is_slice(*t.impl()))
-      eager::fail(function, "", "a tensor inside of a vmap that requires grad",
-                  "a function made of the library's ops, or to be called outside of the vmap", location);
   save(*results);
   for (size_t i = 0; i < results->size(); ++i) {
     const Tensor& t = (*results)[i];

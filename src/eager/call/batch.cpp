@@ -88,13 +88,12 @@ int64_t Batch::draws() {
   return count;
 }
 
-Tensor sliced(const Tensor& tensor, bool own_memory) {
+Tensor sliced(const Tensor& tensor) {
   const Batch* batch = Batch::current();
   if (!batch) return tensor;
-  const bool copied = own_memory && !batch->holds(tensor);
-  Tensor whole = batch->whole_of(tensor);
+  const Tensor whole = batch->whole_of(tensor);
   const InterceptorScope around(Stage::batch, batch->outer());
-  return batch->slice_of(sliced(copied ? whole.clone(Location::none()) : whole, own_memory));
+  return batch->slice_of(sliced(whole));
 }
 
 Tensor sliced_like(const Tensor& made, const Tensor& like) {

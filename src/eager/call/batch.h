@@ -52,8 +52,8 @@ class Batch final : public Interceptor {
 
 /// Whether a tensor is a slice, of any batch.
 bool is_slice(const detail::TensorImpl& tensor);
-/// The tensor as a slice of all batches of this thread; `own_memory`: a copy of it, to be written to.
-Tensor sliced(const Tensor& tensor, bool own_memory = false);
+/// The tensor as a slice of all batches of this thread.
+Tensor sliced(const Tensor& tensor);
 /// A tensor that was just made, as a slice of those batches that `like` is a slice of: what is written to it may be.
 Tensor sliced_like(const Tensor& made, const Tensor& like);
 /// Throws Error where a value, or something else that each slice has one of, is asked for.
