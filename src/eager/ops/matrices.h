@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "base/float_environment.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/dense_matrix.h"
 #include "eager/ops/functions.h"
@@ -18,14 +19,19 @@ struct Matrices {
       : dense(t.contiguous()),
         rows(t.size(-2)),
         columns(t.size(-1)),
-        count(rows * columns > 0 ? t.numel() / (rows * columns) : 0) {}
-  const double* at(int64_t i) const { return dense.data_ptr<double>() + i * rows * columns; }
+        count(rows * columns > 0 ? t.numel() / (rows * columns) : 0),
+        data_(count > 0 ? dense.data_ptr<double>() : nullptr) {}
+  const double* at(int64_t i) const { return data_ + i * rows * columns; }
+
+ private:
+  const double* data_;
 };
 /// Calls f(i) for each matrix of a batch: small ones are spread over the threads of the pool, which the products of
 /// larger ones are spread over themselves.
 template <class F>
 void spread(const Matrices& m, F f) {
-  constexpr int64_t kGrain = 16384;  // operations for one thread
+  constexpr int64_t kGrain = 16384;    // operations for one thread
+  const FloatEnvironment environment;  // that of the pool's threads
   const bool small = std::max(m.rows, m.columns) <= kPlainSize;
   const int64_t pieces = small ? m.count * (m.rows * m.columns * std::min(m.rows, m.columns) + 64) / kGrain : 1;
   runtime::parallel(static_cast<int>(std::min<int64_t>(pieces, num_threads())), [&](int thread, int threads) {
