@@ -91,29 +91,37 @@ void factor_qr(double* a, int64_t rows, int64_t columns, double* q, int64_t q_co
 void factor_symmetric(double* a, int64_t n, double* values, double* v) {
   const int exponent = scale_down(a, n * n);
   std::vector<double> d(static_cast<size_t>(n)), e(static_cast<size_t>(n)), weights(static_cast<size_t>(n));
-  std::vector<double> product(static_cast<size_t>(n));
-  // Of the upper triangle, whose rows are what is left of the columns; a row keeps its reflection.
+  std::vector<double> product(static_cast<size_t>(n)), last_product(product);
+  // Of the upper triangle, whose rows are what is left of the columns; a row keeps its reflection. What a reflection
+  // takes away is taken from a row when the next one reads it, so that a step goes through memory once.
+  const double* last_x = nullptr;
+  const auto settle = [&](int64_t r) {
+    if (!last_x) return;
+    const double *x = last_x, *p = last_product.data();
+    double* __restrict row = a + r * n;
+    for (int64_t c = r; c < n; ++c) row[c] -= x[r] * p[c] + p[r] * x[c];
+  };
   for (int64_t k = 0; k + 1 < n; ++k) {
-    const int64_t left = n - k - 1;
-    double *x = a + k * n + k + 1, *block = a + (k + 1) * n + k + 1, *p = product.data();
-    d[k] = a[k * n + k];
-    const auto [head, weight] = reflection_of(x, left);
+    settle(k);
+    double *x = a + k * n, *p = product.data();
+    d[k] = x[k];
+    const auto [head, weight] = reflection_of(x + k + 1, n - k - 1);
     e[k] = head, weights[k] = weight;
+    std::fill(p + k + 1, p + n, 0);
+    for (int64_t r = k + 1; r < n; ++r) {
+      settle(r);
+      if (weight == 0) continue;
+      const double* row = a + r * n;
+      p[r] += dot(row + r, x + r, n - r);
+      add_to(p + r + 1, x[r], row + r + 1, n - r - 1);
+    }
+    last_x = weight == 0 ? nullptr : x;
     if (weight == 0) continue;
-    std::fill_n(p, left, 0);
-    for (int64_t r = 0; r < left; ++r) {
-      const double* row = block + r * n;
-      p[r] += dot(row + r, x + r, left - r);
-      add_to(p + r + 1, x[r], row + r + 1, left - r - 1);
-    }
-    const double half = weight / 2 * weight * dot(p, x, left);
-    for (int64_t r = 0; r < left; ++r) p[r] = weight * p[r] - half * x[r];
-    for (int64_t r = 0; r < left; ++r) {
-      double* __restrict row = block + r * n;
-      for (int64_t c = r; c < left; ++c) row[c] -= x[r] * p[c] + p[r] * x[c];
-    }
+    const double half = weight / 2 * weight * dot(p + k + 1, x + k + 1, n - k - 1);
+    for (int64_t r = k + 1; r < n; ++r) p[r] = weight * p[r] - half * x[r];
+    std::swap(product, last_product);
   }
-  if (n > 0) d[n - 1] = a[n * n - 1];
+  if (n > 0) settle(n - 1), d[n - 1] = a[n * n - 1];
 
   std::vector<double> lines(static_cast<size_t>(v ? n * n : 0));  // the transposed vectors of the tridiagonal matrix
   factor_tridiagonal(n, d.data(), e.data(), v ? lines.data() : nullptr);
