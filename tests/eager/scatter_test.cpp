@@ -181,6 +181,22 @@ TEST(Scatter, FloatingScalarsAreCastToIntegers) {
   EXPECT_THROW(zeros({2, 2}, kInt64).scatter(0, index, tensor({{2.9, 1.0}})), Error);
 }
 
+TEST(IndexPut, WhatIsWrittenMayHaveDimsOfOneInFront) {
+  Tensor x = zeros({3, 2});
+  const Tensor row = tensor({{1.f, 2.f}});
+  x.index_put_({1}, row);
+  x.index_put_({1}, row.unsqueeze(0), true);
+  x.index_put_({tensor({0, 2})}, row.view({1, 1, 1, 2}));
+  EXPECT_TRUE(equal(x, tensor({{1.f, 2.f}, {2.f, 4.f}, {1.f, 2.f}})));
+  x.index_put_({0, 1}, ones({1, 1}));
+  EXPECT_EQ(x.index({0, 1}).item<float>(), 1);
+  Tensor leaf = row.clone().requires_grad_();
+  x.index_put_({2}, leaf);
+  x.sum().backward();
+  EXPECT_TRUE(equal(leaf.grad(), ones({1, 2})));
+  EXPECT_THROW(x.index_put_({1}, ones({2, 2})), Error);
+}
+
 TEST(IndexPut, PositionsMasksAndViews) {
   Tensor x = zeros({3, 4});
   x.index_put_({tensor({0, 0, 2}), tensor({1, 1, 3})}, tensor({1.f, 2.f, 3.f}), true);

@@ -250,6 +250,12 @@ void fill_masked(const Tensor& self, std::span<const TensorIndex> indices, const
                       value.to(p.base.dtype(), location).reshape({}, location), location);
 }
 
+/// Without the dims of size 1 in front, of which it may have more than what it is written to, as in PyTorch.
+Tensor without_leading_ones(Tensor value, Location location) {
+  while (value.defined() && value.dim() > 0 && value.size(0) == 1) value = value.select(0, 0, location);
+  return value;
+}
+
 }  // namespace
 
 TensorIndex::TensorIndex(const char* dots) : kind(Kind::ellipsis) {
@@ -268,18 +274,21 @@ Tensor Tensor::index(std::initializer_list<TensorIndex> indices, Location locati
 const Tensor& Tensor::index_put_(const std::vector<TensorIndex>& given, const OperandArg& value, bool accumulate,
                                  Location location) const {
   const std::vector<TensorIndex> indices = plain(given, location);
-  Tensor values = value.tensor ? *value.tensor : scalar_tensor(value.value, dtype(), location);
+  const Tensor values =
+      value.tensor ? without_leading_ones(*value.tensor, location) : scalar_tensor(value.value, dtype(), location);
   if (const Tensor* mask = only_mask(indices); mask && !accumulate && values.numel() == 1) {
     fill_masked(*this, indices, *mask, values, location);
     return *this;
   }
   Parsed p = parse(*this, indices, location);
+  OperandArg written = value;
+  if (written.tensor) written.tensor = &values;
   if (p.any)
     put_positions(p, values, accumulate, location);
   else if (accumulate)
-    p.base.add_(value, 1, location);
+    p.base.add_(written, 1, location);
   else
-    value.tensor ? p.base.copy_(value, location) : p.base.fill_(value, location);
+    written.tensor ? p.base.copy_(written, location) : p.base.fill_(written, location);
   return *this;
 }
 const Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const OperandArg& value, bool accumulate,

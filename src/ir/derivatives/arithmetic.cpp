@@ -21,11 +21,11 @@ Gradients mul(GraphBuilder& b, const DerivedCall& call) {
   return each(call, {[&] { return b.mul(g, y); }, [&] { return b.mul(g, x); }});
 }
 
-// With a rounding mode it is constant. Of the divisor by the result, which is more often kept than the dividend.
+// With a rounding mode it is constant. Of the divisor by the dividend: the result may be written to, as in PyTorch.
 Gradients div(GraphBuilder& b, const DerivedCall& call) {
   if (call.integer("rounding_mode") != 0) return Gradients(call.operands.size());
-  const Operand &g = call.cotangent(), y = computed(b, call, 1);
-  return each(call, {[&] { return b.div(g, y); }, [&] { return b.neg(b.mul(g, b.div(call.result(), y))); }});
+  const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);
+  return each(call, {[&] { return b.div(g, y); }, [&] { return b.neg(b.mul(g, b.div(b.div(x, y), y))); }});
 }
 
 Gradients remainder(GraphBuilder& b, const DerivedCall& call) {

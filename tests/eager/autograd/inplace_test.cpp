@@ -92,6 +92,16 @@ TEST(InPlace, AsStridedOfAView) {
   EXPECT_NE(error.find("as_strided: self"), std::string::npos) << error;
 }
 
+// As scores that are divided by a temperature that is learnt, and masked in place.
+TEST(InPlace, AQuotientIsNotSaved) {
+  Tensor x = leaf(2), y = tensor({2.f, 4.f}).requires_grad_(), scores = x / y;
+  scores.masked_fill_(tensor({false, true}), -1);
+  scores.mul_(8).sum().backward();
+  EXPECT_EQ(numbers(scores), (Floats{4, -8}));
+  EXPECT_EQ(numbers(x.grad()), (Floats{4, 0}));
+  EXPECT_EQ(numbers(y.grad()), (Floats{-2, 0}));
+}
+
 TEST(InPlace, ASavedTensorThatWasWrittenIsAnError) {
   Tensor x = leaf(2);
   {
