@@ -46,6 +46,11 @@ TEST(Functions, AreCompiledForAllSizesWithEagersBits) {
          return F::adaptive_avg_pool2d(x, {3, 4});
        },
        {{2, 3, 9, 8}, {3, 3, 10, 13}, {5, 3, 7, 33}}},
+      {"adaptive pooling to one row",
+       [](const Tensor& x) {
+         return F::adaptive_avg_pool2d(x, {1, 4}) + F::adaptive_max_pool2d(x, {1, 4});
+       },
+       {{2, 3, 9, 8}, {3, 3, 10, 13}, {5, 3, 7, 33}}},
       {"adaptive_max_pool1d",
        [](const Tensor& x) { return F::adaptive_max_pool1d(x, 4); },
        {{2, 3, 9}, {3, 3, 10}, {5, 3, 33}}},

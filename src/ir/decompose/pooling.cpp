@@ -182,8 +182,12 @@ Bins cut(GraphBuilder& b, const Operand& x, size_t dim, Dim count, const Operand
     split.insert(dim + 1, width);
     return split;
   };
-  if (size.is_constant() && count.is_constant() && size.code % count.code == 0)
-    return {b.reshape(x, with(size.code / count.code)), Operand::constant(static_cast<double>(size.code / count.code))};
+  // Equal bins are a view. Without a guard: a function with several of these would be compiled for each mixture.
+  const bool one = count.is_constant() && count.code == 1;
+  if (one || (size.is_constant() && count.is_constant() && size.code % count.code == 0)) {
+    const Dim width = dims.floor_div(size, count);
+    return {b.reshape(x, with(width)), GraphBuilder::divisor(width)};
+  }
   Dim widest = dims.add(dims.ceil_div(size, count), 1);
   auto integer = [](int64_t n) { return GraphBuilder::integer(n); };
   Operand length = GraphBuilder::size_operand(size), bins = GraphBuilder::size_operand(count);

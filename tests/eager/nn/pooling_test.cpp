@@ -60,6 +60,15 @@ TEST(Pooling, Adaptive) {
   }
 }
 
+TEST(Pooling, OneBinIsTheWholeDim) {
+  const Tensor x = input({2, 3, 18, 33}), y = adaptive_max_pool2d(x, 1);
+  EXPECT_TRUE(equal(y, x.amax({2, 3}, true)));
+  y.sum().backward();
+  EXPECT_TRUE(equal(x.grad(), (x == y).to(x.dtype())));
+  const Tensor line = input({2, 3, 33});
+  EXPECT_TRUE(equal(adaptive_avg_pool2d(line, {1, 33}), line.mean(1, true)));
+}
+
 TEST(Pooling, Unpooled) {
   const Tensor line = input({2, 3, 7}), image = input({2, 3, 4, 5}), volume = input({1, 2, 4, 5, 6});
   const auto [of_line, in_line] = F::max_pool1d_with_indices(line, 3, 2, 1);
