@@ -142,6 +142,10 @@ TEST(Vmap, RandomNumbers) {
   manual_seed(3);
   EXPECT_TRUE(equal(vmap([](const Tensor&) { return rand({5}); }, 0, 0, "different")(zeros({2})), all));
   EXPECT_TRUE(equal(rand({1}), next));
+  // Where they are refused, none are taken.
+  manual_seed(3);
+  EXPECT_NE(message_of([] { vmap([](const Tensor& v) { return v + rand({5}); })(zeros({2})); }), "no error");
+  EXPECT_TRUE(equal(rand({2, 5}), all));
 }
 
 TEST(Vmap, Errors) {

@@ -81,10 +81,14 @@ Tensor Batch::whole_of(const Tensor& tensor) const {
   return repeated(tensor, size_);
 }
 
-int64_t Batch::draws() {
+int64_t Batch::draws(const OpCall& call) {
   int64_t count = 1;
-  for (const Batch* b = current(); b; b = b->outer_)
+  for (const Batch* b = current(); b; b = b->outer_) {
+    if (b->randomness_ == Randomness::error)
+      fail(ir::info(call.op).name, "", "a random op inside of a vmap", "its randomness to be \"different\" or \"same\"",
+           call.location);
     if (b->randomness_ == Randomness::different) count *= b->size_;
+  }
   return count;
 }
 
@@ -125,8 +129,6 @@ void Batch::call(const OpCall& call, std::span<Tensor> outputs) {
   // Errors of the user's are those of a slice.
   std::vector<OutputMeta> metas(outputs.size());
   infer_outputs(call, metas);
-  if (random && randomness_ == Randomness::error)
-    fail(op.name, "", "a random op inside of a vmap", "its randomness to be \"different\" or \"same\"", call.location);
   const bool done = random ? call_random(call, metas, outputs) : call_wholes(call, metas, outputs);
   if (!done) {
     if (call_parts(call, outputs)) return;
@@ -177,7 +179,7 @@ bool Batch::call_random(const OpCall& call, std::span<const OutputMeta> metas, s
     call_slices(call, metas, outputs);
     return true;
   }
-  const int64_t draws = draws_of(call, metas[0].sizes) * Batch::draws();  // of the batches around, for each slice
+  const int64_t draws = draws_of(call, metas[0].sizes) * Batch::draws(call);  // of the batches around, for each slice
   const ir::OpInfo& op = ir::info(call.op);
   std::vector<Operand> operands(call.operands.begin(), call.operands.end());
   std::vector<ir::Attr> attrs(call.attrs.begin(), call.attrs.end());

@@ -26,8 +26,9 @@ class Batch final : public Interceptor {
   Tensor slice_of(const Tensor& whole) const;
   /// What stands behind a slice; of any other tensor, which is the same for all slices, a view expanded to the batch.
   Tensor whole_of(const Tensor& tensor) const;
-  /// How many draws a random call takes for each that one slice takes: all batches of the thread.
-  static int64_t draws();
+  /// How many draws a random call takes for each that one slice takes, in all batches of the thread. Throws Error where
+  /// one of them has no random numbers.
+  static int64_t draws(const OpCall& call);
 
   void call(const OpCall& call, std::span<Tensor> outputs) override;
   std::vector<Tensor> call(const OpaqueCall& call) override;

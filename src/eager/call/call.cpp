@@ -273,7 +273,7 @@ void draw(const OpCall& call, std::span<Operand> seed_and_offset, const std::opt
   infer_outputs(call, {&result, 1});
   // A frozen call takes its draws from the default one.
   if (generator && interceptor(Stage::observe)) flush("draws from a generator of its own", call.location);
-  const int64_t n = draws_of(call, result.sizes) * Batch::draws();
+  const int64_t n = draws_of(call, result.sizes) * Batch::draws(call);
   const Draws draws = generator ? generator->take(n) : take_draws(n);
   seed_and_offset[0] = Operand(Scalar(draws.seed));
   seed_and_offset[1] = Operand(Scalar(draws.offset));
