@@ -16,7 +16,7 @@ namespace {
 /// A thread that multiplies by the same packed panels as the last time (a recurrence) takes them the other way round:
 /// its caches hold those that came last. Results do not depend on it.
 bool other_way_round(const char* panels) {
-  constinit static thread_local uintptr_t last = 0;  // their address, which is even; the lowest bit: backwards
+  uintptr_t& last = latest_panels();  // their address, which is even; the lowest bit: backwards
   const auto at = reinterpret_cast<uintptr_t>(panels);
   last = last == at ? at | 1 : at;
   return last & 1;

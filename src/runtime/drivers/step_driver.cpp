@@ -19,6 +19,7 @@ struct Scratch {
   int64_t bytes = 0;
   uint64_t epoch = 0;
   int64_t reserved = 0;
+  uintptr_t latest_panels = 0;
   ~Scratch() { deallocate_scratch(memory, bytes); }
 };
 constinit thread_local ThreadObject<Scratch> mine;
@@ -47,6 +48,8 @@ char* thread_scratch(int64_t bytes) {
   if (stale) scratch.epoch = trim_epoch();
   return scratch.memory;
 }
+
+uintptr_t& latest_panels() { return mine->latest_panels; }
 
 ReservedScratch::ReservedScratch(int64_t bytes) : before_(mine->reserved) {
   if (bytes > 0) thread_scratch(bytes);

@@ -98,6 +98,8 @@ void pair_up(char* first, int64_t count, int64_t stride, F combine) {
 
 /// Memory of the calling thread, aligned to 64, valid until its next call on this thread.
 char* thread_scratch(int64_t bytes);
+/// What this thread noted of the product before (product_loops.cpp).
+uintptr_t& latest_panels();
 /// While one lives, thread_scratch() on this thread gives this much without allocating. Throws OutOfMemory.
 class ReservedScratch {
  public:
