@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "codegen/kernel_analysis.h"
 #include "codegen/scalar/lanes.h"
 
 namespace ingot::codegen {
@@ -191,9 +192,11 @@ Value Builder::simplify(const Node& n) {
     case Op::bitcast:
       return a.op == Op::bitcast ? a.a : kNone;
     case Op::wrap:
-    case Op::round_to:
       if (a.op == n.op && a.imm == n.imm) return n.a;
       return a.op == Op::load && kernel_.buffers[a.imm].dtype == static_cast<DType>(n.imm) ? n.a : kNone;
+    case Op::round_to:
+      find_halves(kernel_, halves_);
+      return halves_[n.a] == static_cast<DType>(n.imm) ? n.a : kNone;
     case Op::round:
       return a.op == Op::round || (a.op == Op::convert && !is_float(kernel_.nodes[a.a].type)) ? n.a : kNone;
     default:

@@ -66,6 +66,7 @@ class Builder {
 
   Kernel& kernel_;
   std::unordered_map<Node, Value, Hash> known_;
+  std::vector<DType> halves_;
   uint16_t region_ = 0, regions_ = 0;
   size_t region_start_ = 0;
 };

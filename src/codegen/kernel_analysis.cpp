@@ -1,6 +1,9 @@
 #include "codegen/kernel_analysis.h"
 
 #include <algorithm>
+#include <bit>
+
+#include "codegen/scalar/lanes.h"
 
 namespace ingot::codegen {
 namespace {
@@ -57,6 +60,48 @@ std::vector<bool> find_live(const Kernel& kernel, const std::vector<Value>& root
       if (operand != kNone) live[operand] = true;
   }
   return live;
+}
+
+std::optional<uint64_t> half_bits(const Node& constant, DType half) {
+  const auto wrapped = [](uint16_t x) { return uint64_t{static_cast<uint32_t>(static_cast<int16_t>(x))}; };
+  if (constant.op != Op::constant) return std::nullopt;
+  if (constant.type == Type::i32 && constant.imm == 0x80000000) return wrapped(0x8000);
+  if (constant.type == Type::i32 && constant.imm == 0x7fffffff) return wrapped(0x7fff);
+  if (constant.type != Type::f32) return std::nullopt;
+  const float x = std::bit_cast<float>(static_cast<uint32_t>(constant.imm));
+  const uint16_t bits = scalar::to_half(half, x);
+  if (x == x && scalar::from_half(half, bits) != x) return std::nullopt;
+  return wrapped(bits);
+}
+
+void find_halves(const Kernel& kernel, std::vector<DType>& halves) {
+  const auto is = [&](Value v, DType d) { return halves[v] == d || half_bits(kernel.nodes[v], d); };
+  const auto both = [&](Value a, Value b) {
+    const DType d = is_half(halves[a]) ? halves[a] : halves[b];
+    return is_half(d) && is(a, d) && is(b, d) ? d : DType::f32;
+  };
+  const auto half = [&](const Node& n) {
+    switch (n.op) {
+      case Op::load:
+        return is_half(kernel.buffers[n.imm].dtype) ? kernel.buffers[n.imm].dtype : DType::f32;
+      case Op::round_to:
+        return static_cast<DType>(n.imm);
+      case Op::bitcast:
+        return halves[n.a];
+      case Op::bit_and:
+      case Op::bit_or:
+      case Op::bit_xor:
+        return n.type == Type::i32 ? both(n.a, n.b) : DType::f32;
+      case Op::min:
+      case Op::max:
+        return n.type == Type::f32 ? both(n.a, n.b) : DType::f32;
+      case Op::select:
+        return both(n.b, n.c);
+      default:
+        return DType::f32;
+    }
+  };
+  while (halves.size() < kernel.nodes.size()) halves.push_back(half(kernel.nodes[halves.size()]));
 }
 
 void drop_dead_nodes(Kernel& kernel) {

@@ -1,5 +1,6 @@
 // What every way to run a kernel asks of it first: how often a value changes, and what is computed for what is stored.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "codegen/kernel_ir.h"
@@ -17,6 +18,13 @@ std::vector<Value> column_roots(const Kernel& kernel, const Phase& phase);
 std::vector<Value> row_roots(const Phase& phase);
 /// The roots and all that they are computed from, by node.
 std::vector<bool> find_live(const Kernel& kernel, const std::vector<Value>& roots);
+
+/// Of each node: the 16-bit float that its number surely is (of i32: whose widened bits it has), as loads and rounding
+/// make it and moves, choices and changes of sign keep it; else f32. Goes on behind the nodes that `halves` has.
+void find_halves(const Kernel& kernel, std::vector<DType>& halves);
+/// The 16 bits that stand for a constant beside such numbers: those of a number that is one, of a mask of the sign or
+/// of all but the sign.
+std::optional<uint64_t> half_bits(const Node& constant, DType half);
 
 /// Takes out what no store or reduction is computed from: constants that were folded into others.
 void drop_dead_nodes(Kernel& kernel);

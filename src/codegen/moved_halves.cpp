@@ -1,19 +1,17 @@
 #include "codegen/moved_halves.h"
 
-#include <bit>
 #include <optional>
+#include <vector>
 
 #include "codegen/builder.h"
-#include "codegen/scalar/lanes.h"
+#include "codegen/kernel_analysis.h"
 
 namespace ingot::codegen {
 namespace {
 
-constexpr uint64_t kSign = 0x80000000, kMagnitude = 0x7fffffff;  // masks of an f32
-
 class HalfMoves {
  public:
-  explicit HalfMoves(const Kernel& kernel) : k_(kernel), half_(kernel.nodes.size(), DType::f32) {}
+  explicit HalfMoves(const Kernel& kernel) : k_(kernel) { find_halves(kernel, half_); }
 
   /// Whether what is loaded of 16-bit floats reaches stores to the same dtype, by nodes that have a form for their
   /// bits.
@@ -21,8 +19,7 @@ class HalfMoves {
     bool any = false;
     for (Value v = 0; v < k_.nodes.size(); ++v) {
       const Node& n = k_.nodes[v];
-      if (n.region) return false;
-      half_[v] = dtype_of(n);
+      if (n.region || (is_half(half_[v]) && !moves(n))) return false;
       any = any || is_half(half_[v]);
       if (is_half(half_[v])) continue;
       for (Value operand : {n.a, n.b, n.c})
@@ -78,43 +75,16 @@ class HalfMoves {
   }
 
  private:
-  /// The 16-bit float whose widened value, or its bits, a node gives; f32 where it is none.
-  DType dtype_of(const Node& n) const {
-    const auto both = [&](Value a, Value b) {
-      const DType d = is_half(half_[a]) ? half_[a] : half_[b];
-      return is_half(d) && bits(a, d) && bits(b, d) ? d : DType::f32;
-    };
-    switch (n.op) {
-      case Op::load:
-        return is_half(k_.buffers[n.imm].dtype) ? k_.buffers[n.imm].dtype : DType::f32;
-      case Op::bitcast:
-        return half_[n.a];
-      case Op::round_to:
-        return half_[n.a] == static_cast<DType>(n.imm) ? half_[n.a] : DType::f32;
-      case Op::bit_and:
-      case Op::bit_or:
-      case Op::bit_xor:
-        return n.type == Type::i32 ? both(n.a, n.b) : DType::f32;
-      case Op::select:
-        return both(n.b, n.c);
-      default:
-        return DType::f32;
-    }
+  /// Whether a node of a 16-bit float has a form for its bits.
+  bool moves(const Node& n) const {
+    if (n.op == Op::round_to) return half_[n.a] == static_cast<DType>(n.imm);
+    return n.op != Op::min && n.op != Op::max;
   }
 
   /// What stands for a value that is moved: of a number its bits, of a mask of signs that of a 16-bit float.
   std::optional<uint64_t> bits(Value v, DType d) const {
     if (is_half(half_[v])) return half_[v] == d ? std::optional<uint64_t>(0) : std::nullopt;
-    const Node& n = k_.nodes[v];
-    if (n.op != Op::constant) return std::nullopt;
-    const auto wrapped = [](uint16_t x) { return uint64_t{static_cast<uint32_t>(static_cast<int16_t>(x))}; };
-    if (n.type == Type::i32 && n.imm == kSign) return wrapped(0x8000);
-    if (n.type == Type::i32 && n.imm == kMagnitude) return wrapped(0x7fff);
-    if (n.type != Type::f32) return std::nullopt;
-    const float x = std::bit_cast<float>(static_cast<uint32_t>(n.imm));
-    const uint16_t half = scalar::to_half(d, x);
-    if (x == x && scalar::from_half(d, half) != x) return std::nullopt;
-    return wrapped(half);
+    return half_bits(k_.nodes[v], d);
   }
 
   const Kernel& k_;

@@ -59,6 +59,8 @@ TEST_F(BuilderTest, IdentitiesKeepEveryBit) {
   Expr h = b.load(2);
   EXPECT_EQ(round_to(h, DType::bf16).value, h.value);
   EXPECT_NE(round_to(h, DType::f16).value, h.value);
+  const Expr larger = max(abs(h), round_to(x, DType::bf16));
+  EXPECT_EQ(round_to(larger, DType::bf16).value, larger.value);
 }
 
 TEST_F(BuilderTest, ConstantsFoldAsTheyWouldRun) {

@@ -55,5 +55,34 @@ phase 1
   EXPECT_EQ(print(kernel), live);
 }
 
+TEST(KernelAnalysis, NumbersOfSixteenBits) {
+  const Kernel kernel = parse_kernel(R"(kernel rows scalars 0
+b0 bf16 dense
+b1 f16 dense
+b2 f32 dense written
+%0 = load f32 b0
+%1 = load f32 b1
+%2 = round_to f32 %1 bf16
+%3 = max f32 %0 %2
+%4 = max f32 %0 %1
+%5 = constant f32 0x3f000000 (0.5)
+%6 = constant f32 0x3dcccccd (0.1)
+%7 = lt mask %0 %1
+%8 = select f32 %7 %3 %5
+%9 = select f32 %7 %3 %6
+%10 = bitcast i32 %8
+%11 = constant i32 0x7fffffff
+%12 = bit_and i32 %10 %11
+%13 = bitcast f32 %12
+%14 = add f32 %13 %0
+phase 0
+  store b2 %14
+)");
+  std::vector<DType> halves;
+  find_halves(kernel, halves);
+  const DType b = DType::bf16, f = DType::f32;
+  EXPECT_EQ(halves, (std::vector<DType>{b, DType::f16, b, b, f, f, f, f, b, f, b, f, b, b, f}));
+}
+
 }  // namespace
 }  // namespace ingot::codegen

@@ -227,6 +227,35 @@ TEST_P(X86Pointwise, RoundsToSixteenBitsAndWraps) {
   for (uint64_t seed = 0; seed < 20; ++seed) Trial{k.kernel, target(), 1, 333, {}, {}, {}, seed}.run();
 }
 
+// Ties, denormals, the largest numbers, and NaN with each payload that rounding could carry into the sign.
+TEST_P(X86Pointwise, RoundsToTheBitsOfBf16) {
+  KernelBuilder k;
+  k.output(DType::i32, bitcast(round_to(k.input(DType::f32), DType::bf16)));
+  auto fill = [](size_t buffer, char* to, size_t bytes) {
+    if (buffer != 0) return;
+    const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0x17fff, 0x18000, 0x18001, 0xffff};
+    const uint32_t high[] = {0, 0x70000, 0x800000, 0x3f800000, 0x7f7f0000, 0x7f800000, 0x7fc00000, 0x7fff0000};
+    for (size_t i = 0; i < bytes / 4; ++i) {
+      const uint32_t x = high[i / std::size(low) % std::size(high)] + low[i % std::size(low)] + (i % 2 << 31);
+      std::memcpy(to + 4 * i, &x, 4);
+    }
+  };
+  for (int64_t n : {16, 149}) Trial{k.kernel, target(), 1, n, {}, {}, fill}.run();
+}
+
+TEST_P(X86Pointwise, StoresNumbersOfSixteenBitsAsTheyAre) {
+  for (DType d : {DType::bf16, DType::f16})
+    for (Access access : {Access::dense, Access::strided}) {
+      KernelBuilder k;
+      Expr x = k.input(d), y = k.input(d), z = k.input(DType::f32);
+      k.output(d, max(round_to(z, d), x), access);
+      k.output(d, select(z < 0, min(x, y), k.b.constant(Type::f32, 0.5)), access);
+      k.output(d, select(z < 0, x, k.b.constant(Type::f32, 0.1)), access);  // which has to be rounded
+      for (int64_t n : {1, 33, 200}) Trial{k.kernel, target(), 2, n}.run();
+      if (HasFailure()) return;
+    }
+}
+
 TEST_P(X86Pointwise, ScalarsIndicesAndConstants) {
   KernelBuilder k;
   Expr column = k.b.index(0), row = k.b.index(1), outer = k.b.index(2), next = k.b.index(3);

@@ -5,6 +5,7 @@
 namespace ingot::codegen::x86 {
 
 Analysis::Analysis(const Kernel& kernel) : k_(kernel), level_(find_levels(kernel)) {
+  find_halves(k_, halves_);
   std::replace(level_.begin(), level_.end(), Level::plane, Level::call);
   uint64_t regions = 0;
   for (const Node& n : k_.nodes)

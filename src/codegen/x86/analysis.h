@@ -25,6 +25,8 @@ class Analysis {
   bool picks_by_comparison(const Node& n) const;
   /// True if an i64 surely lies in [0, 2^32).
   bool has_32_bits(Value v, int depth = 0) const;
+  /// Whether its number is surely one of the 16-bit float `d`.
+  bool is_half(Value v, DType d) const { return halves_[v] == d; }
   /// The index that moves the whole stream of a load at each column, kNone if there is none.
   Value uniform_index(Value load) const;
   /// Whether some load of the buffer has an index.
@@ -34,6 +36,7 @@ class Analysis {
   const Kernel& k_;
   std::vector<Level> level_, region_level_;
   std::vector<bool> fused_;
+  std::vector<DType> halves_;
 };
 
 }  // namespace ingot::codegen::x86

@@ -58,7 +58,7 @@ void Body::step(const std::vector<Accumulator*>& accumulators, int64_t column_of
     if (!all && loaded < loads.size()) return;
     for (size_t i = 0; i < stored.size(); ++i)
       if (const Store& s = phase.stores[i]; !stored[i] && (all || values_.ready(s.value))) {
-        memory_.store(s.buffer, values_.value(s.value));
+        memory_.store(s, values_.value(s.value));
         stored[i] = true;
       }
     for (size_t i = 0; i < stored_local.size(); ++i)

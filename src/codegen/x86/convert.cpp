@@ -113,6 +113,26 @@ Vector float_to_int(Vectors& v, Type to, Vector& a) {
   return out;
 }
 
+// Round to nearest even on the integer, the result in the high words; vcvtneps2bf16 would flush denormals. NaN stays
+// NaN, made quiet.
+VReg rounded_to_bf16(Vectors& v, VReg x) {
+  VCode& code = v.code();
+  const auto width = static_cast<uint8_t>(code.width);
+  if (v.avx512()) {
+    constexpr uint32_t kQuietNan = 0x22;  // vfixupimmps: quiet and signalling NaN give src made quiet, all else dst
+    const VReg odd = v.emit_mask(VOp::test_d, x, code.splat32(0x10000)),
+               sum = v.emit(VOp::vpaddd, x, code.splat32(0x7fff));
+    code.add({.op = VOp::vpaddd, .width = width, .dst = sum, .a = x, .b = code.splat32(0x8000), .pred = odd});
+    code.add({.op = VOp::vfixupimmps, .width = width, .dst = sum, .a = x, .b = code.splat32(kQuietNan)});
+    return sum;
+  }
+  const VReg odd = v.emit(VOp::vand, v.emit1(VOp::vpsrld, x, 16), code.splat32(1)),
+             sum = v.emit(VOp::vpaddd, v.emit(VOp::vpaddd, x, code.splat32(0x7fff)), odd),
+             quiet = v.emit(VOp::vor, x, code.splat32(0x400000)), dst = code.vector();
+  code.add({.op = VOp::blend_ps, .width = width, .dst = dst, .a = sum, .b = quiet, .c = v.emit(VOp::vcmpps, x, x, 3)});
+  return dst;
+}
+
 }  // namespace
 
 Vector narrow(Vectors& v, Type to, Vector& a, VOp op) {
@@ -224,21 +244,7 @@ Vector scale(Vectors& v, Vector& a, Vector& b, uint64_t kind) {
   return out;
 }
 
-// Round to nearest even on the integer; vcvtneps2bf16 would flush denormals.
-VReg bf16_bits(Vectors& v, VReg x) {
-  VReg odd = v.emit(VOp::vand, v.emit1(VOp::vpsrld, x, 16), v.code().splat32(1));
-  VReg rounded = v.emit1(VOp::vpsrld, v.emit(VOp::vpaddd, v.emit(VOp::vpaddd, x, v.code().splat32(0x7fff)), odd), 16);
-  VReg nan = v.code().splat32(0x7fc0), dst = v.code().vector();
-  uint8_t width = static_cast<uint8_t>(v.code().width);
-  if (v.avx512()) {
-    VReg unordered = v.emit_mask(VOp::cmp_ps, x, x, 3);
-    v.code().add({.op = VOp::blendm_ps, .width = width, .dst = dst, .a = rounded, .b = nan, .pred = unordered});
-  } else {
-    VReg unordered = v.emit(VOp::vcmpps, x, x, 3);
-    v.code().add({.op = VOp::blend_ps, .width = width, .dst = dst, .a = rounded, .b = nan, .c = unordered});
-  }
-  return dst;
-}
+VReg bf16_bits(Vectors& v, VReg x) { return v.emit1(VOp::vpsrld, rounded_to_bf16(v, x), 16); }
 
 Vector round_to(Vectors& v, Vector& a, DType d) {
   Vector out = v.like(Type::f32, a.uniform);
@@ -246,9 +252,15 @@ Vector round_to(Vectors& v, Vector& a, DType d) {
   for (int p = 0; p < out.parts; ++p) {
     VReg x = v.force(a.at(p));
     out.part[p] = d == DType::bf16
-                      ? v.emit1(VOp::vpslld, bf16_bits(v, x), 16)
+                      ? v.emit(VOp::vand, rounded_to_bf16(v, x), v.code().splat32(0xffff0000))
                       : v.emit1(VOp::vcvtph2ps, v.emit1(VOp::to_half, x, 0, half), 0, v.code().width, half);
   }
+  return out;
+}
+
+Vector high_words(Vectors& v, Vector& a) {
+  Vector out = v.like(Type::i32, a.uniform);
+  for (int p = 0; p < out.parts; ++p) out.part[p] = v.emit1(VOp::vpsrld, v.force(a.at(p)), 16);
   return out;
 }
 

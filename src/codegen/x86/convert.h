@@ -13,5 +13,7 @@ Vector round_to(Vectors& v, Vector& a, DType d);
 Vector wrap(Vectors& v, Vector& a, DType d);
 /// The 16-bit float bits of f32 lanes, one a dword (bf16) or word (f16, half as wide).
 VReg bf16_bits(Vectors& v, VReg x);
+/// Those of bf16 numbers in f32 lanes, as i32.
+Vector high_words(Vectors& v, Vector& a);
 
 }  // namespace ingot::codegen::x86

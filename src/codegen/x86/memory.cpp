@@ -84,16 +84,21 @@ void Memory::store_dense(DType d, Vector& x, const Mem& to) {
   copy_lanes(ingot::size_of(d), v_.area(2), true);
 }
 
-void Memory::store(uint32_t buffer, Vector& x) {
-  const Buffer& b = k_.buffers[buffer];
-  const Stream& to = streams_.get(buffer, false);
+void Memory::store(const Store& store, Vector& number) {
+  Buffer b = k_.buffers[store.buffer];
+  const Stream& to = streams_.get(store.buffer, false);
   const int64_t bytes = ingot::size_of(b.dtype);
+  // What is a bf16 already is not rounded once more.
+  Vector words;
+  const bool rounded = b.dtype == DType::bf16 && analysis_.is_half(store.value, DType::bf16);
+  if (rounded) words = high_words(v_, number), b.dtype = DType::i16;
+  Vector& x = rounded ? words : number;
   // A uniform destination is one place: it is written by a call of one column.
   if (b.access != Access::strided) return store_dense(b.dtype, x, streams_.address(to, bytes));
   if (!frame_.tail() && picks_strided(code_.isa, b)) return spread_strided(b, x, to);
   store_elements(v_, b.dtype, x, v_.area(2));
   streams_.address_to_rax(to, true);
-  copy_lanes(bytes, v_.area(2), true, frame_.column_stride(buffer));
+  copy_lanes(bytes, v_.area(2), true, frame_.column_stride(store.buffer));
 }
 
 /// Elements a few apart, each to its place in the whole vectors that they lie in; what lies between them stays.

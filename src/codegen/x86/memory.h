@@ -21,7 +21,7 @@ class Memory {
   /// `index`: where there is one that its stream does not have. `one_reader`: it may be given as it lies in memory.
   Vector load(Value v, Vector* index, bool one_reader);
   Vector load_local(Value v, bool one_reader);
-  void store(uint32_t buffer, Vector& x);
+  void store(const Store& store, Vector& x);
   void store_local(uint32_t local, Vector& x);
   /// One element, at column 0 of the row.
   void store_row(uint32_t buffer, Vector& x);

@@ -7,7 +7,7 @@ namespace ingot::codegen::x86 {
 
 bool Inst::reads_dst() const {
   if (dst == kNoReg) return false;
-  if (op == VOp::vdpbf16ps || op == VOp::gather_ps || op == VOp::gather_pd) return true;
+  if (op == VOp::vdpbf16ps || op == VOp::vfixupimmps || op == VOp::gather_ps || op == VOp::gather_pd) return true;
   switch (op) {
     case VOp::blendm_ps:
     case VOp::blendm_pd:
@@ -16,6 +16,7 @@ bool Inst::reads_dst() const {
     case VOp::cmp_d:
     case VOp::cmp_q:
     case VOp::test_b:
+    case VOp::test_d:
       return false;
     default:
       return pred != kNoReg && !zeroing;

@@ -25,7 +25,7 @@ enum class RegClass : uint8_t { vector, mask };
   X(vpminsq) X(vpmaxsq) X(vpsllvd) X(vpsllvq) X(vpsrlvd) X(vpsrlvq) X(vpsravd) X(vpsravq) X(vscalefps)   \
   X(vscalefpd) X(vpcmpeqd) X(vpcmpeqq) X(vpcmpgtd) X(vpcmpgtq) X(vpackusdw) X(vpackuswb) X(vunpcklps) X(vunpckhps)  \
   X(vunpcklpd) X(vunpckhpd) X(vdpbf16ps)
-#define INGOT_X86_OPS3_IMM(X) X(vrangeps) X(vrangepd) X(vcmpps) X(vcmppd) X(vshufps)
+#define INGOT_X86_OPS3_IMM(X) X(vrangeps) X(vrangepd) X(vcmpps) X(vcmppd) X(vshufps) X(vfixupimmps)
 /// dst = op(a); the source may be memory.
 #define INGOT_X86_OPS2(X)                                                                                           \
   X(vsqrtps) X(vsqrtpd) X(vcvtps2pd) X(vcvtpd2ps) X(vcvtdq2ps) X(vcvtdq2pd) X(vcvttps2dq) X(vcvttpd2dq)             \
@@ -54,6 +54,7 @@ enum class VOp : uint8_t {
   // Mask registers (AVX-512).
   cmp_ps, cmp_pd, cmp_d, cmp_q,  // dst (mask) = a imm b
   test_b,                  // dst (mask) = a byte of a has a bit set
+  test_d,                  // dst (mask) = a and b have a bit in common
   kand, kor, kxor, knot,
   kmov, k_store,           // dst = a or mem; mem = a
   kshiftr8, kunpack,       // kunpack: b the low 8 lanes, a the high

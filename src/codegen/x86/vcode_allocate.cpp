@@ -45,6 +45,7 @@ auto memory_source(I& inst) -> decltype(&inst.a) {
     case VOp::cmp_pd:
     case VOp::cmp_d:
     case VOp::cmp_q:
+    case VOp::test_d:
       return &inst.b;
     case VOp::vmovups:
     case VOp::kmov:

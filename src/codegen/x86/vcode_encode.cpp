@@ -330,6 +330,8 @@ void Encoder::encode_mask(const Inst& inst) {
 #undef INGOT_MASK_OP
     case VOp::test_b:
       return c_.vptestmb(mask_dst(inst), vec(inst.a, width), vec(inst.a, width));
+    case VOp::test_d:
+      return c_.vptestmd(mask_dst(inst), vec(inst.a, width), last(inst, inst.b, width).op());
     case VOp::knot:
       return c_.knotw(mask(inst.dst), mask(inst.a));
     case VOp::kmov:

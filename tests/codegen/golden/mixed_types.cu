@@ -1,11 +1,11 @@
 
-struct add_relu_gt_cast_23865414ab18704d_arguments {
+struct add_relu_gt_cast_d4d5c3bcc9fc824a_arguments {
   long long planes, rows, columns, count, stage, keep;
   char *memory, *slots;
   long long slot_count;
   Operand<0> buffers[6];
 };
-extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_23865414ab18704d(const __grid_constant__ add_relu_gt_cast_23865414ab18704d_arguments a) {
+extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_d4d5c3bcc9fc824a(const __grid_constant__ add_relu_gt_cast_d4d5c3bcc9fc824a_arguments a) {
   begin();
   const bool pieces1 = in_pieces<unsigned short, 8>(a.buffers[1]);
   const bool pieces2 = in_pieces<unsigned short, 8>(a.buffers[2]);
@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_23865414ab187
     char* const p3 = a.buffers[3].at + row * a.buffers[3].row;
     char* const p4 = a.buffers[4].at + row * a.buffers[4].row;
     char* const p5 = a.buffers[5].at + row * a.buffers[5].row;
-    const float v9 = from_f16(load_one<unsigned short>(p0));
+    const float v8 = from_f16(load_one<unsigned short>(p0));
     for (long long first = blockIdx.x * tile; first < a.columns; first += gridDim.x * tile) {
       if (pieces1 && pieces2 && pieces3 && pieces4 && pieces5 && first + tile <= a.columns) {
         Halves<8> b0[1];
@@ -46,11 +46,10 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_23865414ab187
             const float v3 = from_bf16(to_bf16(v2));
             const bool v5 = v3 <= 0.0f;
             const float v6 = v5 ? 0.0f : v3;
-            const float v7 = from_bf16(to_bf16(v6));
-            const long long v8 = to_integer<long long>(v7);
-            const bool v10 = v9 < v7;
-            o0[u][e] = v8;
-            o1[u][e] = (unsigned char)(v10);
+            const long long v7 = to_integer<long long>(v6);
+            const bool v9 = v8 < v6;
+            o0[u][e] = v7;
+            o1[u][e] = (unsigned char)(v9);
             o2[u][e] = v6;
           }
         #pragma unroll
@@ -73,11 +72,10 @@ extern "C" __global__ void __launch_bounds__(256) add_relu_gt_cast_23865414ab187
           const float v3 = from_bf16(to_bf16(v2));
           const bool v5 = v3 <= 0.0f;
           const float v6 = v5 ? 0.0f : v3;
-          const float v7 = from_bf16(to_bf16(v6));
-          const long long v8 = to_integer<long long>(v7);
-          const bool v10 = v9 < v7;
-          o0 = v8;
-          o1 = (unsigned char)(v10);
+          const long long v7 = to_integer<long long>(v6);
+          const bool v9 = v8 < v6;
+          o0 = v7;
+          o1 = (unsigned char)(v9);
           o2 = to_bf16(v6);
           store_one<long long>(p3 + column * 8, o0);
           store_one<unsigned char>(p4 + column * 1, o1);
