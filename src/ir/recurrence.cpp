@@ -121,7 +121,7 @@ bool goes_backwards(const Node& node) {
 }
 
 StepGraph step_graph(const Graph& graph, const DimTable& dims, const Node& node, bool first,
-                     const std::vector<std::optional<DType>>& narrow) {
+                     const std::vector<StepGraph::Given>& given) {
   StepGraph step;
   step.graph.dims = dims;
   auto input = [&](const TensorType& type, DType dtype, bool before, size_t number) {
@@ -138,7 +138,7 @@ StepGraph step_graph(const Graph& graph, const DimTable& dims, const Node& node,
       continue;
     }
     const TensorType& type = graph.type(o.id);
-    call.operands.push_back(input(type, narrow[i].value_or(type.dtype), false, i));
+    call.operands.push_back(input(type, given[i].dtype.value_or(type.dtype), false, i));
   }
   for (size_t r = 0; r < node.outputs.size(); ++r) {
     const TensorType& type = graph.type(node.outputs[r]);
@@ -146,8 +146,11 @@ StepGraph step_graph(const Graph& graph, const DimTable& dims, const Node& node,
   }
   GraphBuilder b(step.graph);
   b.at(node.location, node.module);
-  for (size_t i = 0; i < node.operands.size(); ++i)
-    if (node.operands[i].is_value()) call.operands[i] = b.to(call.operands[i], graph.type(node.operands[i].id).dtype);
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    if (!node.operands[i].is_value()) continue;
+    if (given[i].rounded) call.operands[i] = b.to(call.operands[i], *given[i].rounded);
+    call.operands[i] = b.to(call.operands[i], graph.type(node.operands[i].id).dtype);
+  }
   for (const Operand& result : info(node.op).step(b, call)) step.graph.outputs.push_back(result.id);
   simplify(step.graph);
   eliminate_common_subexpressions(step.graph);

@@ -57,10 +57,13 @@ struct StepGraph {
     size_t number;
   };
   std::vector<Input> inputs;
+  /// How an operand is given: in a dtype that its values were cast from, and rounded to another one in between.
+  struct Given {
+    std::optional<DType> dtype, rounded;
+  };
 };
-/// Over sizes of `dims`, which has those of `graph`. `narrow`: by operand, the dtype in which one is given whose values
-/// were cast from it; or none.
+/// Over sizes of `dims`, which has those of `graph`. `given`: by operand.
 StepGraph step_graph(const Graph& graph, const DimTable& dims, const Node& node, bool first,
-                     const std::vector<std::optional<DType>>& narrow);
+                     const std::vector<StepGraph::Given>& given);
 
 }  // namespace ingot::ir

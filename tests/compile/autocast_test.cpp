@@ -160,6 +160,37 @@ TEST(CompiledAutocast, FrozenWeightsAreRoundedAsTheyArePacked) {
   });
 }
 
+// So are weights that are widened once more, which recurrent layers multiply with states in f32.
+TEST(CompiledAutocast, FrozenWeightsOfProductsInF32AreRoundedAsTheyArePacked) {
+  test::on_every_target({1, 2}, [] {
+    const NoGradGuard no_grad;
+    manual_seed(9);
+    nn::LSTM lstm(11, 20, {.num_layers = 2, .batch_first = true, .bidirectional = true});
+    nn::GRU gru(11, 7, {.batch_first = true});
+    Tensor weight = randn({33, 70}), turned = randn({50, 80}).slice(1, 3, 36);
+    auto function = [&](const Tensor& x) {
+      auto widened = [](const Tensor& w) { return w.to(kBFloat16).to(kFloat32); };
+      const Tensor products = matmul(x, widened(weight)).sum(1) + linear(x, widened(turned)).sum(1);
+      const AutocastGuard autocast;
+      const Tensor sequence = x.view({-1, 3, 11});
+      return cat({std::get<0>(lstm(sequence)), std::get<0>(gru(sequence))}, 2).sum({1, 2}) + products;
+    };
+    auto fast = compile(function, {.mode = CompileMode::frozen});
+    for (int round = 0; round < 2; ++round) {
+      for (int64_t n : {1, 2, 40}) {
+        manual_seed(static_cast<uint64_t>(n));
+        const Tensor x = randn({n, 33});
+        EXPECT_TRUE(test::same_bits(fast(x), function(x))) << n << ", round " << round;
+      }
+      weight.add_(0.3), turned.mul_(1.1);
+      for (auto& [name, parameter] : lstm->named_parameters()) parameter.sub_(0.2);
+      for (auto& [name, parameter] : gru->named_parameters()) parameter.mul_(0.9);
+    }
+    EXPECT_EQ(fast.stats().fallbacks, 0);
+    EXPECT_NE(fast.explain().str().find("rounded and packed once"), std::string::npos);
+  });
+}
+
 TEST(CompiledAutocast, AScaledStepHasTheBitsOfEager) {
   struct Scaled : Trained {
     amp::GradScaler scaler{{.init_scale = 0x1p20, .growth_interval = 2}};

@@ -360,8 +360,8 @@ void write_matmul(StepWriter& w, uint32_t group) {
   MatmulStep matmul;
   matmul.dtype = dtype;
   matmul.accumulate = raw;
-  matmul.rounds_b = dtype == DType::bf16 && right.dtype == DType::f32;
-  const DType packed = matmul.rounds_b ? dtype : right.dtype;
+  matmul.rounds_b = right.rounded;
+  const DType packed = right.rounded ? DType::bf16 : right.dtype;
   for (size_t d = 0; d < collapsed.sizes.size(); ++d)
     if (static_cast<int>(d) != m_dim) matmul.batch.push_back(collapsed.sizes[d]);
   matmul.m = m_dim < 0 ? Dim(1) : collapsed.sizes[static_cast<size_t>(m_dim)];
@@ -372,9 +372,10 @@ void write_matmul(StepWriter& w, uint32_t group) {
   bool n_dense = b_n == Dim(1) || n == Dim(1);
   matmul.a = w.stored_argument(left, arrange(0, {k_dense ? Dim(1) : a_k}, true), a.offset, dtype);
   matmul.b = w.stored_argument(right, arrange(1, {b_k, b_n}, false), b.offset, right.dtype);
-  matmul.one_row = one_row(w, matmul, packed, k_dense && b_k == Dim(1), n_dense);
+  // What is read as it lies is not rounded.
+  matmul.one_row = right.rounded ? OneRow::tiles : one_row(w, matmul, packed, k_dense && b_k == Dim(1), n_dense);
   // bf16 is multiplied in pairs of k, which must then be neighbours; tiles across read a B of A's type.
-  const bool across = !k_dense && m_dim >= 0 && dtype != DType::bf16 && right.dtype == dtype && !w.target.cuda_arch &&
+  const bool across = !k_dense && m_dim >= 0 && dtype != DType::bf16 && packed == dtype && !w.target.cuda_arch &&
                       collapsed.strides[0][static_cast<size_t>(m_dim)] == Dim(1);
   matmul.kernels =
       product_kernels(w.target, {.dtype = dtype,

@@ -121,7 +121,7 @@ void write_conv(StepWriter& w, uint32_t group) {
   view(g.operands[0], shape, strides, conv.input_shape, conv.input);
   view(g.operands[1], w.graph.type(g.operands[1].value).shape, g.operands[1].strides, conv.weight_shape, conv.weight);
   conv.weight_is_constant = w.is_constant(g.operands[1]);
-  conv.rounds_weight = g.operands[1].dtype != dtype;
+  conv.rounds_weight = g.operands[1].rounded;
   conv.turned_h = g.operands[1].turned_h, conv.turned_w = g.operands[1].turned_w;
   conv.stride = pair(node.attrs[0]), conv.padding = pair(node.attrs[1]), conv.dilation = pair(node.attrs[2]);
   conv.groups = node.attrs[3].integer;

@@ -114,23 +114,32 @@ bool product_reads(Fusion& f, const StoredOperand& right) {
   return false;
 }
 
+/// What a read is cast from, if it is.
+std::optional<OperandRead> through_cast(Fusion& f, const OperandRead& read) {
+  const ir::Node* node = f.layouts.producer(read.value);
+  if (!node || ir::info(node->op).types != &ir::types::cast) return {};
+  return f.layouts.resolve({node->operands[0].id, read.map});
+}
+
 /// The right operand as it was before it was cast, where products take it so: what was widened to f32, from outside,
-/// where it lies in memory in any case; or a weight that was rounded to bf16, which is packed once.
+/// where it lies in memory in any case; or a weight that was rounded to bf16, and maybe widened after that, which is
+/// packed once.
 std::optional<StoredOperand> before_cast(Fusion& f, ir::ValueId b) {
   const ir::TensorType& type = f.graph.type(b);
-  const bool rounds = type.dtype == DType::bf16 && f.target.bf16_dot;
-  if (!f.options.fuse || f.target.cuda_arch || (type.dtype != DType::f32 && !rounds)) return {};
-  const OperandRead cast = f.layouts.resolve({b, identity_map(type.shape)});
-  const ir::Node* node = f.layouts.producer(cast.value);
-  if (!node || ir::info(node->op).types != &ir::types::cast) return {};
-  const OperandRead read = f.layouts.resolve({node->operands[0].id, cast.map});
-  const RootView& view = f.layouts.of(read.value);
-  const DType dtype = f.graph.type(read.value).dtype;
+  const bool dot = type.dtype == DType::bf16 && f.target.bf16_dot;
+  if (!f.options.fuse || f.target.cuda_arch || (type.dtype != DType::f32 && !dot)) return {};
+  std::optional<OperandRead> read = through_cast(f, f.layouts.resolve({b, identity_map(type.shape)}));
+  if (!read) return {};
+  bool rounded = dot;
+  if (!dot && f.graph.type(read->value).dtype == DType::bf16)
+    if (std::optional<OperandRead> wide = through_cast(f, *read)) read = std::move(wide), rounded = true;
+  const RootView& view = f.layouts.of(read->value);
+  const DType dtype = f.graph.type(read->value).dtype;
   if (f.layouts.producer(view.root)) return {};
-  if (rounds ? dtype != DType::f32 || !f.layouts.is_constant(view.root) : !is_half(dtype) && dtype != DType::i8)
+  if (rounded ? dtype != DType::f32 || !f.layouts.is_constant(view.root) : !is_half(dtype) && dtype != DType::i8)
     return {};
-  Layouts::Strided at = f.layouts.strided(view, read.map, type.shape.size());
-  return StoredOperand{b, view.root, kNoBuffer, dtype, std::move(at.strides), at.offset};
+  Layouts::Strided at = f.layouts.strided(view, read->map, type.shape.size());
+  return StoredOperand{b, view.root, kNoBuffer, dtype, std::move(at.strides), at.offset, rounded};
 }
 
 /// Whether a node gives its operand with a dim in the opposite order: by a list that counts down from the dim's end.
@@ -167,7 +176,7 @@ std::optional<StoredOperand> turned_weight(Fusion& f, const ir::Node& node) {
   if (!any) return {};
   const RootView& view = f.layouts.of(read.value);
   const Layouts::Strided at = f.layouts.strided(view, read.map, type.shape.size());
-  return StoredOperand{v, view.root, kNoBuffer, type.dtype, at.strides, at.offset, turned[2], turned[3]};
+  return StoredOperand{v, view.root, kNoBuffer, type.dtype, at.strides, at.offset, false, turned[2], turned[3]};
 }
 
 }  // namespace
@@ -183,7 +192,7 @@ void fuse_matmul(Fusion& f, ir::NodeId n) {
   std::optional<StoredOperand> right = before_cast(f, b);
   if (right && product_reads(f, *right)) {
     f.request_memory(right->root, home);
-    f.decide(b, home, true, dtype == DType::bf16 ? kRounds : "the product widens what was cast, as it reads it",
+    f.decide(b, home, true, right->rounded ? kRounds : "the product widens what was cast, as it reads it",
              f.layouts.bytes_hint(b));
   } else {
     right = f.memory_operand(b, home, dtype, product_reads(f, {b, b, kNoBuffer, dtype, f.layouts.of(b).strides, 0}));

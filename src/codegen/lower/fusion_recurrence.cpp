@@ -8,13 +8,26 @@
 namespace ingot::codegen::lowering {
 namespace {
 
-/// The 16-bit float from which an operand was cast, where it lies in memory: products read it as it is.
+/// What an operand was cast from, if it was.
 std::optional<ir::ValueId> cast_from(const Fusion& f, ir::ValueId v) {
   const ir::Node* cast = f.layouts.producer(v);
   if (!cast || ir::info(cast->op).types != &ir::types::cast) return {};
-  const ir::ValueId from = cast->operands[0].id;
-  if (!is_half(f.graph.type(from).dtype) || f.layouts.producer(f.layouts.of(from).root)) return {};
-  return from;
+  return cast->operands[0].id;
+}
+
+/// An operand that is the same at each step, as products read it: the 16-bit float from which it was cast; of a weight,
+/// what was rounded to that, as it lies in memory.
+struct SameAtEachStep {
+  ir::ValueId value;
+  bool rounded = false;
+};
+SameAtEachStep as_products_read(const Fusion& f, ir::ValueId v) {
+  const std::optional<ir::ValueId> half = cast_from(f, v);
+  if (!half || !is_half(f.graph.type(*half).dtype)) return {v};
+  const std::optional<ir::ValueId> wide = cast_from(f, *half);
+  const bool weight =
+      wide && f.graph.type(*wide).dtype == DType::f32 && f.layouts.is_constant(f.layouts.of(*wide).root);
+  return weight && f.graph.type(*half).dtype == DType::bf16 ? SameAtEachStep{*wide, true} : SameAtEachStep{*half};
 }
 
 }  // namespace
@@ -33,11 +46,13 @@ void fuse_recurrence(Fusion& f, ir::NodeId n) {
       continue;
     }
     const bool moves = ir::over_time(f.graph.type(o.id));
-    const ir::ValueId v = moves ? o.id : cast_from(f, o.id).value_or(o.id);
+    const SameAtEachStep same = moves ? SameAtEachStep{o.id} : as_products_read(f, o.id);
+    const ir::ValueId v = same.value;
     const RootView& view = f.layouts.of(v);
     const Dim distance = moves ? view.strides[0] : Dim(0);
     const auto [known, added] = distances.emplace(view.root, distance);
     operands.push_back(f.memory_operand(v, g, f.graph.type(v).dtype, added || known->second == distance));
+    operands.back().rounded = same.rounded;
   }
   f.groups[g].operands = std::move(operands);
   for (ir::ValueId v : node.outputs) f.store_in(v, g, {});

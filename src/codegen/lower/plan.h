@@ -28,6 +28,7 @@ struct StoredOperand {
   DType dtype = DType::f32;
   Dims strides;  // over the dims of the value, elements
   Dim offset;
+  bool rounded = false;  // a weight in f32 that a product rounds to bf16 as it packs it
   // Height and width are read from their ends (weights of convolutions).
   bool turned_h = false, turned_w = false;
 };

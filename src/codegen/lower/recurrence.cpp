@@ -15,10 +15,13 @@ class StepOfSequence {
 
   /// Appends its steps to the program; what it reads and writes of the sequence is that of one step of it.
   void write() {
-    std::vector<std::optional<DType>> narrow;
-    for (const StoredOperand& o : g_.operands)
-      narrow.push_back(o.value == ir::kNoValue ? std::nullopt : std::optional(o.dtype));
-    ir::StepGraph step = ir::step_graph(w_.graph, w_.dims, node_, first_, narrow);
+    std::vector<ir::StepGraph::Given> given(g_.operands.size());
+    for (size_t i = 0; i < given.size(); ++i) {
+      const StoredOperand& o = g_.operands[i];
+      if (o.value != ir::kNoValue) given[i].dtype = o.dtype;
+      if (o.rounded) given[i].rounded = DType::bf16;
+    }
+    ir::StepGraph step = ir::step_graph(w_.graph, w_.dims, node_, first_, given);
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const ir::StepGraph::Input& input = step.inputs[i];
       ir::InputInfo& info = step.graph.inputs[i];
