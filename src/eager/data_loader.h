@@ -102,40 +102,7 @@ class INGOT_API BatchSampler {
 /// the orders are not PyTorch's.
 template <class Dataset>
 class DataLoader {
- public:
-  explicit DataLoader(Dataset dataset, const DataLoaderOptions& options = {}, Location location = Location())
-      : dataset_(std::move(dataset)), sampler_(dataset_.size(), options, location) {}
-  /// Batches in an epoch.
-  int64_t size() const { return sampler_.batches(); }
-  const Dataset& dataset() const { return dataset_; }
-
-  class Iterator {
-   public:
-    explicit Iterator(const DataLoader& loader)
-        : loader_(&loader),
-          epoch_(loader.sampler_.epoch(kDraws)),
-          workers_(loader.sampler_.workers([loader = loader_, epoch = epoch_](int64_t number) {
-            return std::make_shared<decltype(loader->batch(epoch, number))>(loader->batch(epoch, number));
-          })) {}
-    auto operator*() const {
-      using Batch = decltype(loader_->batch(epoch_, at_));
-      if (workers_)
-        if (const std::shared_ptr<void> made = workers_->take(at_)) return std::move(*static_cast<Batch*>(made.get()));
-      return loader_->batch(epoch_, at_);
-    }
-    Iterator& operator++() { return ++at_, *this; }
-    bool operator==(std::nullptr_t) const { return at_ == loader_->size(); }
-
-   private:
-    const DataLoader* loader_;
-    Epoch epoch_;
-    std::shared_ptr<ingot::detail::ReadAhead> workers_;
-    int64_t at_ = 0;
-  };
-  Iterator begin() const { return Iterator(*this); }
-  std::nullptr_t end() const { return nullptr; }
-
- private:
+  // In front, as the iterator keeps what batch() gives.
   static constexpr bool kDrawsBatch = requires(const Dataset& d, const Tensor& positions, const Generator& g) {
     d.get_batch(positions, g);
   };
@@ -174,6 +141,47 @@ class DataLoader {
     }
   }
 
+ public:
+  explicit DataLoader(Dataset dataset, const DataLoaderOptions& options = {}, Location location = Location())
+      : dataset_(std::move(dataset)), sampler_(dataset_.size(), options, location) {}
+  /// Batches in an epoch.
+  int64_t size() const { return sampler_.batches(); }
+  const Dataset& dataset() const { return dataset_; }
+
+  class Iterator {
+   public:
+    explicit Iterator(const DataLoader& loader)
+        : loader_(&loader),
+          epoch_(loader.sampler_.epoch(kDraws)),
+          workers_(loader.sampler_.workers([loader = loader_, epoch = epoch_](int64_t number) {
+            return std::make_shared<Batch>(loader->batch(epoch, number));
+          })) {}
+    /// The batch, which lives until the next one.
+    auto& operator*() {
+      if (!batch_ && workers_)
+        if (const std::shared_ptr<void> made = workers_->take(at_))
+          batch_.emplace(std::move(*static_cast<Batch*>(made.get())));
+      if (!batch_) batch_.emplace(loader_->batch(epoch_, at_));
+      return *batch_;
+    }
+    Iterator& operator++() {
+      batch_.reset();
+      return ++at_, *this;
+    }
+    bool operator==(std::nullptr_t) const { return at_ == loader_->size(); }
+
+   private:
+    using Batch = decltype(std::declval<const DataLoader&>().batch(Epoch(), 0));
+    const DataLoader* loader_;
+    Epoch epoch_;
+    std::shared_ptr<ingot::detail::ReadAhead> workers_;
+    int64_t at_ = 0;
+    std::optional<Batch> batch_;
+  };
+  Iterator begin() const { return Iterator(*this); }
+  std::nullptr_t end() const { return nullptr; }
+
+ private:
   Dataset dataset_;
   BatchSampler sampler_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <typeinfo>
 
 #include "eager/call/batch.h"
 #include "eager/nn/gather.h"
@@ -118,6 +119,40 @@ std::pair<Tensor, TensorFunction> vjp(const TensorFunction& function, const Tens
 }
 std::pair<Tensor, Tensor> jvp(const TensorFunction& function, const TensorArg& primal, const TensorArg& tangent) {
   return autograd::functional::jvp(function, primal, tangent, primal.tensor && goes_on(*primal.tensor));
+}
+
+std::pair<StateDict, StateDict> stack_module_state(const std::vector<nn::Module*>& modules, Location location) {
+  auto refuse = [&](const std::string& got, const char* expected) {
+    eager::fail("stack_module_state", "modules", got, expected, location);
+  };
+  if (modules.empty()) refuse("none", "one at least");
+  nn::Module& first = *modules[0];
+  for (nn::Module* module : modules) {
+    if (typeid(*module) != typeid(first)) refuse("modules of several types", "modules of one type");
+    if (module->is_training() != first.is_training())
+      refuse("modules in training and in evaluation", "all in training, or all in evaluation");
+  }
+  const NoGradGuard no_grad;
+  auto stacked = [&](nn::Module::NamedTensors (nn::Module::*named)()) {
+    std::vector<nn::Module::NamedTensors> each;
+    for (nn::Module* module : modules) each.push_back((module->*named)());
+    StateDict result;
+    for (size_t i = 0; i < each[0].size(); ++i) {
+      const auto& [name, like] = each[0][i];
+      std::vector<Tensor> all;
+      for (const nn::Module::NamedTensors& tensors : each) {
+        if (tensors.size() != each[0].size() || tensors[i].first != name)
+          refuse("modules with other tensors than the first", "tensors of the same names");
+        if (tensors[i].second.requires_grad() != like.requires_grad())
+          refuse("\"" + name + "\" with and without a gradient", "tensors that all require grad, or none");
+        all.push_back(tensors[i].second);
+      }
+      result[name] = stack(all);
+      if (like.requires_grad()) result[name].requires_grad_();
+    }
+    return result;
+  };
+  return {stacked(&nn::Module::named_parameters), stacked(&nn::Module::named_buffers)};
 }
 
 detail::Replaced::Replaced(nn::Module& module, const StateDict& tensors, Location location) {

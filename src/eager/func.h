@@ -213,6 +213,20 @@ class INGOT_API Replaced {
 };
 }  // namespace detail
 
+/// The parameters and the buffers of several modules of one type by their names, each stacked along a new first dim:
+/// what vmap over functional_call takes to call all of them at once. Parameters are leaves, apart from those of the
+/// modules. Throws Error for no modules, and where they differ in type, in training or evaluation, in their names, or
+/// in what requires grad.
+INGOT_API std::pair<StateDict, StateDict> stack_module_state(const std::vector<nn::Module*>& modules,
+                                                             Location location = Location());
+template <class M>
+requires std::is_base_of_v<nn::HandleBase, M> std::pair<StateDict, StateDict> stack_module_state(
+    const std::vector<M>& modules, Location location = Location()) {
+  std::vector<nn::Module*> all;
+  for (const M& module : modules) all.push_back(&*module);
+  return stack_module_state(all, location);
+}
+
 /// Calls a module with these tensors in place of parameters and buffers, by the names that state_dict() has for them;
 /// others stay what they are. Tied ones are replaced together. For the length of the call the module is one with these
 /// tensors: whoever calls it meanwhile, on another thread, sees them, and what it writes to a buffer is written to the

@@ -144,6 +144,9 @@ class INGOT_API Tensor {
   bool requires_grad() const;
   /// Of a leaf of a floating-point dtype.
   const Tensor& requires_grad_(bool on = true, Location location = Location()) const;
+  const Tensor& set_requires_grad(bool on, Location location = Location()) const {
+    return requires_grad_(on, location);
+  }
   /// True unless an op that is on the tape made it.
   bool is_leaf() const;
   /// The sum of all gradients that backward() gave; undefined before. Of a tensor that is no leaf, after retain_grad().
@@ -306,6 +309,7 @@ class INGOT_API Tensor {
   /// This tensor if it has the dtype, else a converted copy.
   Tensor to(DType dtype, Location location = Location()) const;
   Tensor to(const TensorOptions& options, Location location = Location()) const;
+  Tensor toType(DType dtype, Location location = Location()) const { return to(dtype, location); }
   Tensor type_as(const Tensor& other, Location location = Location()) const;
   const Tensor& zero_(Location location = Location()) const;
   /// One with probability p, else zero.
@@ -429,6 +433,15 @@ class INGOT_API Tensor {
   template <detail::Flag Stable>
   Tensor argsort(Stable stable, int64_t dim = -1, bool descending = false, Location location = Location()) const {
     return argsort(dim, descending, std::optional<bool>(stable).value_or(false), location);
+  }
+  /// Over all dims; unbiased: with n - 1.
+  template <detail::Flag Unbiased>
+  Tensor var(Unbiased unbiased, Location location = Location()) const {
+    return var({}, std::optional<bool>(unbiased).value_or(true), false, location);
+  }
+  template <detail::Flag Unbiased>
+  Tensor std(Unbiased unbiased, Location location = Location()) const {
+    return std({}, std::optional<bool>(unbiased).value_or(true), false, location);
   }
   /// Elements of this tensor where the condition holds, else of `other`.
   Tensor where(const TensorArg& condition, const OperandArg& other, Location location = Location()) const;

@@ -203,7 +203,7 @@ void Function::note_limit(Location location) {
   std::lock_guard lock(mutex_);
   if (!statistics_.recompile_limit_hits++)
     warn("compiled function " + name_ + " met its recompile limit of " + std::to_string(recompile_limit_) +
-         "; paths that it has not seen run eagerly from now on" + at(location));
+         "; paths that it has not seen run eagerly from now on (see CompileOptions::recompile_limit)" + at(location));
 }
 
 Statistics Function::statistics() const {

@@ -38,6 +38,13 @@ TEST(DataLoader, GoesThroughTensorsInTheirOrder) {
     EXPECT_EQ(xs, (std::vector<Numbers>{{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}, {12, 13}}));
     EXPECT_EQ(ys, (std::vector<Numbers>{{0, 10, 20}, {30, 40, 50}, {60}}));
   }
+  // LibTorch's loop: a batch may be written to.
+  int64_t sum = 0;
+  for (auto& batch : loader) {
+    batch[1] = batch[1] + 1;
+    sum += batch[1].sum().item<int64_t>();
+  }
+  EXPECT_EQ(sum, 217);
   int batches = 0;
   for (const auto& [a] : DataLoader(TensorDataset(x), {.batch_size = 3, .drop_last = true})) {
     EXPECT_EQ(a.size(0), 3);

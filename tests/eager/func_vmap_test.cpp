@@ -181,5 +181,37 @@ TEST(Vmap, Errors) {
   EXPECT_TRUE(equal(vmap([](const Tensor& v) { return v; })(x), x));
 }
 
+TEST(Vmap, CallsAnEnsembleOfModulesAtOnce) {
+  const std::vector<nn::Sequential> nets{nn::Sequential(nn::Linear(3, 4), nn::Tanh(), nn::BatchNorm1d(4)),
+                                         nn::Sequential(nn::Linear(3, 4), nn::Tanh(), nn::BatchNorm1d(4))};
+  for (const nn::Sequential& net : nets) net->eval();
+  const auto [parameters, buffers] = func::stack_module_state(nets);
+  EXPECT_EQ(parameters.at("0.weight").sizes(), (Ints{2, 4, 3}));
+  EXPECT_TRUE(parameters.at("0.weight").is_leaf() && parameters.at("0.weight").requires_grad());
+  EXPECT_EQ(buffers.at("2.running_mean").sizes(), (Ints{2, 4}));
+  auto one = [&](const StateDict& p, const StateDict& b, const Tensor& x) {
+    StateDict all = p;
+    all.insert(b.begin(), b.end());
+    return func::functional_call(nets[0], all, x);
+  };
+  const Tensor x = randn({5, 3});
+  const Tensor y = func::vmap(one, {0, 0, std::nullopt})(parameters, buffers, x);
+  for (int64_t i = 0; i < 2; ++i) EXPECT_TRUE(allclose(y[i], nets[static_cast<size_t>(i)](x)));
+  y.square().sum().backward();
+  nets[1](x).square().sum().backward();
+  EXPECT_TRUE(allclose(parameters.at("0.weight").grad()[1], nets[1]->parameters()[0].grad()));
+  auto refused = [](const std::vector<nn::Module*>& modules) {
+    return message_of([&] { func::stack_module_state(modules); });
+  };
+  const nn::Linear a(2, 2), b(2, 2);
+  const nn::ReLU other;
+  EXPECT_EQ(refused({}).rfind("stack_module_state: modules: got none", 0), 0u) << refused({});
+  EXPECT_NE(refused({&*a, &*other}).find("modules of several types"), std::string::npos);
+  b->weight.requires_grad_(false);
+  EXPECT_NE(refused({&*a, &*b}).find("\"weight\" with and without a gradient"), std::string::npos);
+  b->eval();
+  EXPECT_NE(refused({&*a, &*b}).find("in evaluation"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ingot

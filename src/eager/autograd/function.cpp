@@ -15,6 +15,41 @@
 
 namespace ingot::autograd {
 
+namespace {
+
+/// The number that a saved value holds, or nothing.
+std::optional<Scalar> number_of(const std::any& value) {
+  std::optional<Scalar> number;
+  auto take = [&](auto of_type) {
+    if (const auto* held = std::any_cast<decltype(of_type)>(&value)) number = *held;
+  };
+  take(bool()), take(int()), take(int64_t()), take(size_t()), take(float()), take(double()), take(Size());
+  return number;
+}
+
+[[noreturn]] void fail_saved(const char* method, const char* expected, Location location) {
+  eager::fail("saved_data", method, "a value of another type", expected, location);
+}
+
+}  // namespace
+
+double SavedValue::toDouble(Location location) const {
+  if (const auto number = number_of(*this)) return number->to<double>();
+  fail_saved("toDouble", "a number", location);
+}
+int64_t SavedValue::toInt(Location location) const {
+  if (const auto number = number_of(*this)) return number->to<int64_t>();
+  fail_saved("toInt", "a number", location);
+}
+bool SavedValue::toBool(Location location) const {
+  if (const auto number = number_of(*this)) return number->to<bool>();
+  fail_saved("toBool", "a number", location);
+}
+Tensor SavedValue::toTensor(Location location) const {
+  if (const auto* tensor = std::any_cast<Tensor>(this)) return *tensor;
+  fail_saved("toTensor", "a tensor", location);
+}
+
 struct FunctionNode final : Node {
   std::string function;
   CalledFunction called;  // the library's that it is a part of; of a user's own, none

@@ -31,6 +31,20 @@ namespace ingot::autograd {
 
 using tensor_list = std::vector<Tensor>;
 
+/// A value of any type, which the names of LibTorch read. Each throws Error where it holds something else.
+class INGOT_API SavedValue : public std::any {
+ public:
+  SavedValue() = default;
+  template <class T>
+  requires(!std::is_base_of_v<std::any, std::remove_cvref_t<T>>) SavedValue(T&& value)
+      : std::any(std::forward<T>(value)) {}
+  /// Any integer, float or truth value.
+  double toDouble(Location location = Location()) const;
+  int64_t toInt(Location location = Location()) const;
+  bool toBool(Location location = Location()) const;
+  Tensor toTensor(Location location = Location()) const;
+};
+
 /// What forward leaves for backward.
 class INGOT_API AutogradContext {
  public:
@@ -41,7 +55,7 @@ class INGOT_API AutogradContext {
   /// Throws Error where one was written to, and after they were let go of.
   tensor_list get_saved_variables() const;
   /// Anything else.
-  std::map<std::string, std::any> saved_data;
+  std::map<std::string, SavedValue> saved_data;
   /// Results that have no gradient.
   void mark_non_differentiable(tensor_list tensors) { constant_ = std::move(tensors); }
   /// Arguments that forward wrote to in place and returns.

@@ -63,5 +63,9 @@ using nn::functional::feature_alpha_dropout;
 using nn::functional::feature_dropout;
 using nn::functional::pdist;
 using nn::functional::rrelu;
+template <detail::Flag Train>
+Tensor dropout(const TensorArg& input, double p, Train train) {
+  return F::dropout(input, p, std::optional<bool>(train).value_or(true));
+}
 
 }  // namespace ingot

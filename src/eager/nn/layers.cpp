@@ -260,6 +260,12 @@ void SequentialImpl::push_back(const std::string& name, AnyModule module) {
   detail::count_module();
 }
 
+AnyModule& SequentialImpl::operator[](size_t i) {
+  if (i >= modules.size())
+    detail::refuse("Sequential", "i", std::to_string(i), "a number below " + std::to_string(modules.size()));
+  return modules[i].second;
+}
+
 Tensor SequentialImpl::forward(const TensorArg& x) const {
   if (!x.tensor) eager::fail("Sequential", "x", "nothing", "a tensor", x.location);
   Tensor y = *x.tensor;

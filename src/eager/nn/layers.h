@@ -11,19 +11,28 @@
 
 namespace ingot::nn {
 
+struct LinearOptions {
+  bool bias = true;
+};
 /// y = x W^T + b.
 struct INGOT_API LinearImpl : Layer, Quantizable {
   Tensor weight, bias;
   FixedBuffer weight_scale;  // of an int8 weight; else none
   bool widens = false;       // a weight of bf16 or f16 that convert_weights() made
   LinearImpl(int64_t in_features, int64_t out_features, bool with_bias = true);
+  LinearImpl(int64_t in_features, int64_t out_features, LinearOptions o)
+      : LinearImpl(in_features, out_features, o.bias) {}
   Tensor forward(const TensorArg& x) const {
     if (weight_scale.defined()) return linear_int8(x, weight, weight_scale, bias);
     return linear(x, widens ? widened(weight, x) : weight, bias);
   }
   std::function<void()> converted_weight(DType format, Location location) override;
 };
-INGOT_MODULE(Linear, weight, weight_scale, bias);
+class Linear : public HandleFrom<Linear, LinearImpl, From<int64_t, int64_t, LinearOptions>> {
+ public:
+  using HandleFrom::HandleFrom;
+  INGOT_MODULE_FIELDS(Linear, weight, weight_scale, bias)
+};
 
 /// y[k] = x1^T W[k] x2 + b[k].
 struct INGOT_API BilinearImpl : Layer {
@@ -295,6 +304,17 @@ struct INGOT_API SequentialImpl : Layer {
   void push_back(AnyModule module);
   void push_back(const std::string& name, AnyModule module);
   size_t size() const { return modules.size(); }
+  /// Throws Error where there is none of this number.
+  AnyModule& operator[](size_t i);
+  /// Its modules, in their order: `for (nn::AnyModule& module : *net)`.
+  struct Iterator {
+    std::vector<Named>::iterator at;
+    AnyModule& operator*() const { return at->second; }
+    Iterator& operator++() { return ++at, *this; }
+    bool operator==(const Iterator&) const = default;
+  };
+  Iterator begin() { return {modules.begin()}; }
+  Iterator end() { return {modules.end()}; }
   Tensor forward(const TensorArg& x) const;
 
  private:
@@ -311,6 +331,7 @@ class Sequential : public Handle<Sequential, SequentialImpl> {
       Sequential(First&& first, Rest&&... rest)
       : Handle(std::vector<AnyModule>{AnyModule(std::remove_cvref_t<First>(first)),
                                       AnyModule(std::remove_cvref_t<Rest>(rest))...}) {}
+  AnyModule& operator[](size_t i) const { return (**this)[i]; }
   static constexpr const char* module_type() { return "Sequential"; }
   INGOT_API static void fields(SequentialImpl& self, Fields& visit);
 };

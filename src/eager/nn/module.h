@@ -238,6 +238,11 @@ class INGOT_API Module {
   void zero_grad(bool set_to_none = true);
   /// Converts floating-point parameters and buffers: they are other tensors from then on, so optimizers are made later.
   void to(DType dtype, Location location = Location());
+  /// Itself as what a handle M refers to, null where it is of another type: `module.as<nn::Conv2d>()`.
+  template <class M>
+  typename M::Impl* as() {
+    return dynamic_cast<typename M::Impl*>(this);
+  }
   /// Calls f for every module of the tree, children first.
   void apply(const std::function<void(Module&)>& f);
   // Hooks are called where the module is called through its handle, in the order in which they were registered, and

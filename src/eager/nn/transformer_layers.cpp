@@ -82,6 +82,8 @@ Tensor TransformerDecoderLayerImpl::forward(const TensorArg& tgt, const TensorAr
 TransformerEncoderImpl::TransformerEncoderImpl(const std::function<TransformerEncoderLayer()>& make, int64_t num_layers,
                                                LayerNorm last)
     : layers(made("TransformerEncoder", make, num_layers)), norm(std::move(last)) {}
+TransformerEncoderImpl::TransformerEncoderImpl(const TransformerEncoderLayer& layer, int64_t num_layers, LayerNorm last)
+    : TransformerEncoderImpl([&] { return layer.clone(); }, num_layers, std::move(last)) {}
 
 Tensor TransformerEncoderImpl::forward(const TensorArg& src, const TensorArg& mask,
                                        const TensorArg& src_key_padding_mask, bool is_causal) const {
@@ -93,6 +95,8 @@ Tensor TransformerEncoderImpl::forward(const TensorArg& src, const TensorArg& ma
 TransformerDecoderImpl::TransformerDecoderImpl(const std::function<TransformerDecoderLayer()>& make, int64_t num_layers,
                                                LayerNorm last)
     : layers(made("TransformerDecoder", make, num_layers)), norm(std::move(last)) {}
+TransformerDecoderImpl::TransformerDecoderImpl(const TransformerDecoderLayer& layer, int64_t num_layers, LayerNorm last)
+    : TransformerDecoderImpl([&] { return layer.clone(); }, num_layers, std::move(last)) {}
 
 Tensor TransformerDecoderImpl::forward(const TensorArg& tgt, const TensorArg& memory, const TensorArg& tgt_mask,
                                        const TensorArg& memory_mask, const TensorArg& tgt_key_padding_mask,

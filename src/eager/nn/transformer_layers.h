@@ -61,12 +61,13 @@ class TransformerDecoderLayer : public HandleFrom<TransformerDecoderLayer, Trans
   INGOT_MODULE_FIELDS(TransformerDecoderLayer, self_attn, multihead_attn, linear1, linear2, norm1, norm2, norm3)
 };
 
-/// `num_layers` layers that `make` gives, each with numbers of its own, then a norm if one is given.
+/// `num_layers` layers that `make` gives, each with numbers of its own, or clones of one, then a norm if one is given.
 struct INGOT_API TransformerEncoderImpl : Layer {
   std::vector<TransformerEncoderLayer> layers;
   LayerNorm norm;
   TransformerEncoderImpl(const std::function<TransformerEncoderLayer()>& make, int64_t num_layers,
                          LayerNorm last = nullptr);
+  TransformerEncoderImpl(const TransformerEncoderLayer& layer, int64_t num_layers, LayerNorm last = nullptr);
   Tensor forward(const TensorArg& src, const TensorArg& mask = {}, const TensorArg& src_key_padding_mask = {},
                  bool is_causal = false) const;
 };
@@ -76,6 +77,7 @@ struct INGOT_API TransformerDecoderImpl : Layer {
   LayerNorm norm;
   TransformerDecoderImpl(const std::function<TransformerDecoderLayer()>& make, int64_t num_layers,
                          LayerNorm last = nullptr);
+  TransformerDecoderImpl(const TransformerDecoderLayer& layer, int64_t num_layers, LayerNorm last = nullptr);
   Tensor forward(const TensorArg& tgt, const TensorArg& memory, const TensorArg& tgt_mask = {},
                  const TensorArg& memory_mask = {}, const TensorArg& tgt_key_padding_mask = {},
                  const TensorArg& memory_key_padding_mask = {}, bool tgt_is_causal = false,

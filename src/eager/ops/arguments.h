@@ -57,6 +57,12 @@ class Scalar {
       return category_ == Category::floating ? static_cast<T>(number_) : static_cast<T>(integer_);
     return static_cast<T>(to_int64_saturated());
   }
+  /// LibTorch's names of these.
+  constexpr double toDouble() const { return to<double>(); }
+  constexpr float toFloat() const { return to<float>(); }
+  constexpr int toInt() const { return to<int>(); }
+  constexpr int64_t toLong() const { return to<int64_t>(); }
+  constexpr bool toBool() const { return to<bool>(); }
 
  private:
   Category category_;

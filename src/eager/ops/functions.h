@@ -34,6 +34,15 @@ template <detail::Flag Stable>
 Tensor argsort(const TensorArg& self, Stable stable, int64_t dim = -1, bool descending = false) {
   return argsort(self, dim, descending, std::optional<bool>(stable).value_or(false));
 }
+/// Over all dims; unbiased: with n - 1.
+template <detail::Flag Unbiased>
+Tensor var(const TensorArg& self, Unbiased unbiased) {
+  return var(self, {}, std::optional<bool>(unbiased).value_or(true));
+}
+template <detail::Flag Unbiased>
+Tensor std(const TensorArg& self, Unbiased unbiased) {
+  return ingot::std(self, {}, std::optional<bool>(unbiased).value_or(true));
+}
 /// The differences of neighbours along a dim, `n` times; `prepend` and `append` are joined to it first.
 INGOT_API Tensor diff(const TensorArg& self, int64_t n = 1, int64_t dim = -1, const TensorArg& prepend = {},
                       const TensorArg& append = {});

@@ -277,5 +277,30 @@ TEST(CustomFunction, UndefinedGradientsOfArgumentsThatWereLeftOut) {
   EXPECT_EQ(numbers(w.grad()), (Floats{1, 2}));
 }
 
+TEST(CustomFunction, SavedDataIsReadByLibTorchsNames) {
+  struct Affine : autograd::Function<Affine> {
+    static Tensor forward(AutogradContext* ctx, const Tensor& x, double factor, bool negative) {
+      ctx->saved_data["factor"] = factor;
+      ctx->saved_data["negative"] = negative;
+      ctx->saved_data["power"] = 2;
+      ctx->saved_data["x"] = x;
+      return x * factor;
+    }
+    static tensor_list backward(AutogradContext* ctx, const tensor_list& gradients) {
+      const autograd::SavedValue factor = ctx->saved_data["factor"];
+      EXPECT_EQ(std::any_cast<double>(factor), 2.5);
+      EXPECT_EQ(factor.toInt(), 2);
+      EXPECT_EQ(ctx->saved_data["power"].toInt(), 2);
+      EXPECT_TRUE(ctx->saved_data["negative"].toBool());
+      EXPECT_TRUE(contains(error_of([&] { ctx->saved_data["x"].toDouble(); }), "expected a number"));
+      EXPECT_TRUE(contains(error_of([&] { ctx->saved_data["none"].toTensor(); }), "expected a tensor"));
+      return {gradients[0] * factor.toDouble() * ctx->saved_data["x"].toTensor(), {}, {}};
+    }
+  };
+  Tensor x = leaf({1, 2});
+  Affine::apply(x, 2.5, true).sum().backward();
+  EXPECT_EQ(numbers(x.grad()), (Floats{2.5, 5}));
+}
+
 }  // namespace
 }  // namespace ingot

@@ -124,6 +124,9 @@ TEST(Functional, AlphaDropoutKeepsMeanAndVariance) {
   EXPECT_TRUE(equal(channels, channels.select(2, 0).unsqueeze(2).expand({50, 20, 6})));
   EXPECT_NE(channels.min().item<float>(), channels.max().item<float>());
   EXPECT_TRUE(F::alpha_dropout(x).is_same(x));
+  // LibTorch's dropout beside the ops.
+  EXPECT_TRUE(dropout(x, 0.5, false).is_same(x));
+  EXPECT_TRUE(equal(dropout(x, 1, true), zeros_like(x)));
   EXPECT_TRUE(equal(F::alpha_dropout(ones({4}), 1, true), zeros({4})));
   expect_error("alpha_dropout: input: got a tensor of i64", [] { F::alpha_dropout(ones({4}, kInt64), 0.5, true); });
   expect_error("alpha_dropout: p: got 1.5", [&] { F::alpha_dropout(x, 1.5, true); });

@@ -118,6 +118,14 @@ TEST(LayersOfPyTorch, TransformerStacks) {
   const auto decoder =
       filled(nn::TransformerDecoder([] { return nn::TransformerDecoderLayer(8, 2, {.dim_feedforward = 16}); }, 2));
   EXPECT_PYTORCHS(decoder(src, input({3, 4, 8}) * 0.5, causal()), -1.6240774212403917);
+  // Of one layer: clones of it.
+  const nn::TransformerEncoderLayer one(8, 2, {.dim_feedforward = 16});
+  const nn::TransformerEncoder clones(one, 2);
+  for (const auto& layer : clones->layers) {
+    EXPECT_TRUE(equal(layer->linear1->weight, one->linear1->weight));
+    EXPECT_FALSE(layer->linear1->weight.shares_storage(one->linear1->weight));
+  }
+  EXPECT_EQ(nn::TransformerDecoder(nn::TransformerDecoderLayer(8, 2, {.dim_feedforward = 16}), 3)->layers.size(), 3u);
 }
 
 TEST(LayersOfPyTorch, TransformerOfEncoderAndDecoder) {
@@ -300,6 +308,11 @@ TEST(Module, ASequentialHasGivenNames) {
   const auto& m = net->modules;
   EXPECT_TRUE(equal(net(x), m[4].second(m[3].second(m[2].second(m[1].second(m[0].second(x)))))));
   EXPECT_TRUE(equal(net.clone()(x), net(x)));
+  std::vector<nn::Module*> modules;
+  for (nn::AnyModule& module : *net) modules.push_back(&*module);
+  EXPECT_EQ(modules, (std::vector<nn::Module*>{&*net[0], &*net[1], &*net[2], &*net[3], &*net[4]}));
+  EXPECT_EQ(net[2]->as<nn::Linear>()->weight.size(0), 2);
+  EXPECT_THROW(net[5], Error);
   const nn::Sequential one{{"fc", nn::Linear(4, 2)}};
   EXPECT_EQ(one->named_parameters()[0].first, "fc.weight");
   EXPECT_THROW(net->push_back("fc", nn::ReLU()), Error);

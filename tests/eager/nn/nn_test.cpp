@@ -627,5 +627,22 @@ TEST(Module, MadeWithoutItsHandleIsRefused) {
   EXPECT_THROW(std::make_shared<BlockImpl>()->to(kFloat64), Error);
 }
 
+TEST(Module, AsWhatItIs) {
+  const Net net;
+  size_t layers = 0;
+  net->apply([&](nn::Module& module) {
+    if (auto* linear = module.as<nn::Linear>()) layers += static_cast<size_t>(linear->weight.dim() == 2);
+    EXPECT_EQ(module.as<nn::BatchNorm2d>(), nullptr);
+  });
+  EXPECT_EQ(layers, 5u);
+  EXPECT_EQ(net->as<Net>(), &*net);
+}
+
+TEST(Linear, TakesItsOptions) {
+  EXPECT_FALSE(nn::Linear(3, 4, {.bias = false})->bias.defined());
+  EXPECT_TRUE(nn::Linear(3, 4, {})->bias.defined());
+  EXPECT_FALSE(nn::Linear(3, 4, false)->bias.defined());
+}
+
 }  // namespace
 }  // namespace ingot

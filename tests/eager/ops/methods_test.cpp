@@ -116,5 +116,25 @@ TEST(Methods, WriteInPlaceAndNameTheirLine) {
   EXPECT_NE(message_of([&] { x.inverse(); }).find("methods_test.cpp"), std::string::npos);
 }
 
+TEST(Methods, SpreadIsUnbiasedOrNot) {
+  const Tensor x = counting({2, 3});
+  for (const Tensor& unbiased : {x.var(true), var(x, true), x.std(true).square(), ingot::std(x, true).square()})
+    EXPECT_FLOAT_EQ(unbiased.item<float>(), 3.5f);
+  for (const Tensor& biased : {x.var(false), var(x, false), x.std(false).square(), ingot::std(x, false).square()})
+    EXPECT_FLOAT_EQ(biased.item<float>(), 35.f / 12);
+}
+
+TEST(Methods, OfLibTorchsNames) {
+  const Tensor x = tensor({2.75f});
+  EXPECT_EQ(x.item().toDouble(), 2.75);
+  EXPECT_EQ(x.item().toFloat(), 2.75f);
+  EXPECT_EQ(x.item().toInt(), 2);
+  EXPECT_EQ(x.item().toLong(), 2);
+  EXPECT_TRUE(x.item().toBool());
+  EXPECT_EQ(x.toType(kFloat64).dtype(), kFloat64);
+  EXPECT_TRUE(x.set_requires_grad(true).requires_grad());
+  EXPECT_FALSE(x.set_requires_grad(false).requires_grad());
+}
+
 }  // namespace
 }  // namespace ingot
