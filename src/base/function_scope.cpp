@@ -23,7 +23,11 @@ std::string error_text(std::string_view op, std::string_view what, Location own)
   const CalledFunction& f = called_function();
   std::string text(f.name && f.name != op ? f.name : "");
   if (f.argument) {
-    text = std::string(f.name) + ": " + f.argument + ": got " + f.got + ", expected " + f.expected;
+    text = std::string(f.name) + ": " + f.argument + ": ";
+    if (f.got)
+      text.append("got ").append(f.got).append(", expected ").append(f.expected);
+    else
+      text.append(what.substr(what.find("got ")));
   } else {
     if (!text.empty()) text += ", in ";
     text.append(op).append(": ").append(what);

@@ -10,7 +10,8 @@ namespace ingot {
 /// What the user called, for errors of the ops that it is made of: texts that stay.
 struct CalledFunction {
   const char* name = nullptr;
-  /// Said in place of what the op says, where the op stands for a check of an argument of the function.
+  /// Said in place of what the op says, where the op stands for a check of an argument of the function. With an
+  /// argument alone, what the op got and expected is said of that.
   const char *argument = nullptr, *got = nullptr, *expected = nullptr;
 };
 const CalledFunction& called_function();

@@ -450,8 +450,9 @@ struct HostStep {
   std::string op;
   std::vector<Tensor> results, operands;  // operands: those that are present
   std::vector<Attribute> attributes;
-  std::string overwrites = {};  // the operand of which it reads an element only to write it, by name; or empty
-  INGOT_ALL_FIELDS(HostStep, op, results, operands, attributes, overwrites)
+  std::string overwrites = {};      // the operand of which it reads an element only to write it, by name; or empty
+  ProductKernelsPtr products = {};  // tiles of f64, of an op over matrices
+  INGOT_ALL_FIELDS(HostStep, op, results, operands, attributes, overwrites, products)
 
   const Tensor* find(std::string_view operand) const;  // null if it is absent
   /// These throw InternalError for a name that is not there.

@@ -310,12 +310,12 @@ FunctionTable special_forms() {
           const CaseValue* p = c.find(1, "p");
           return p && p->is(Kind::text);
         },
-        May::break_graph}},
+        May::use_host}},
       // PyTorch's samples of singular matrices: a product of two tall ones.
       {"linalg.pinv",
        {[](A a) { return results(linalg::pinv(matmul(a.tensor(0), a.tensor(1).mT()))); },
-        [](const Case& c) { return c.has_tensor(1) && c.args[1].tensor.shape.size() > 1; }, May::break_graph}},
-      {"linalg.lstsq", {lstsq, always, May::break_graph}},
+        [](const Case& c) { return c.has_tensor(1) && c.args[1].tensor.shape.size() > 1; }, May::use_host}},
+      {"linalg.lstsq", {lstsq, always, May::break_graph | May::use_host}},
       {"index_put", {index_put, always, May::break_graph | May::use_host}},
       {"nn.functional.embedding_bag", {embedding_bag, always, May::use_host}},
       {"unique", {unique, always, May::break_graph | May::use_host}},

@@ -56,6 +56,9 @@ Rule chosen, found, running_extreme, cumsum, cumprod, logcumsumexp;
 Rule sum, prod, extreme, var, std, logsumexp, norm, cdist, softmax, log_softmax;
 // products.cpp
 Rule matmul, conv2d, conv2d_weight_backward, scaled_dot_product_attention, scaled_dot_product_attention_backward;
+// matrices.cpp
+Rule linalg_cholesky_ex, linalg_inv_ex, linalg_solve_ex, linalg_det, linalg_cofactors, linalg_lu_factor_ex, linalg_qr,
+    linalg_eigh, linalg_svd, linalg_matrix_exp;
 // recurrent.cpp
 Rule rnn_sequence, lstm_sequence, gru_sequence, rnn_sequence_backward, lstm_sequence_backward, gru_sequence_backward;
 // windows.cpp

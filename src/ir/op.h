@@ -59,7 +59,8 @@ enum Trait : uint32_t {
   // theirs.
   kLower16 = 32768,
   kFull = 65536,
-  kWidest = 131072
+  kWidest = 131072,
+  kMatrices = 262144  // of kind host: its operands end in the two dims of matrices of f64, which are one batch
 };
 
 /// What lowering makes of a structured op.
@@ -159,6 +160,7 @@ struct DataCheck {
     divisor,    // where integers are divided by it: no zero
     interval,   // each lies in [low, high]
     weights,    // finite, none negative; in each row one is above 0
+    finished,   // integers, one for each matrix that is factored: 0, or where that stopped
     order,      // a scalar no lower than the operand before it; above it where `strict`
     held        // a scalar that the tensors' dtype holds where that is an integer's
   } kind = Kind::none;

@@ -79,6 +79,8 @@ void parse_words(std::string_view words, OpInfo* op, ArgInfo* argument) {
       check.ignored = attribute(cut(&words, " "));
     } else if (word == "weights") {
       check.kind = Kind::weights;
+    } else if (word == "finished") {
+      check.kind = Kind::finished;
     } else if (word == "nonzero") {
       check.kind = Kind::divisor;
     } else if (word == "at_least" || word == "above") {

@@ -21,7 +21,7 @@ StepDriver* bind_step(const Step& step, const BindContext& context) {
 
 // Where two drivers of a step are alike as far as a schedule asks.
 bool same_for_schedule(const StepDriver& a, const StepDriver& b) {
-  return (a.useful_threads == 1) == (b.useful_threads == 1) && a.phases == b.phases &&
+  return (a.useful_threads == 1) == (b.useful_threads == 1) && a.alone == b.alone && a.phases == b.phases &&
          (a.shared_bytes == 0) == (b.shared_bytes == 0) && a.weight_buffer == b.weight_buffer;
 }
 
@@ -141,7 +141,7 @@ void BoundProgram::plan_barriers(const Program& program, Schedule& to) const {
     bool begins = i == 0;
     if (segment < program.segments.size() && program.segments[segment].end_step == i) ++segment, begins = true;
     const bool within = segment < program.segments.size() && program.segments[segment].holds(i);
-    begins = begins || (within && program.segments[segment].first_step == i);
+    begins = begins || (within ? program.segments[segment].first_step == i : driver.alone || steps[i - 1]->alone);
     if (begins) to.segments.push_back({to.phases.size(), 0, within ? static_cast<int64_t>(segment) : -1});
     for (int phase = 0; phase < driver.phases; ++phase)
       to.phases.push_back({i, phase, single, phase == 0 ? wait : !single});

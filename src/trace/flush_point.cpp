@@ -88,7 +88,13 @@ void Variant::grant_direct_writes() {
   if (std::ranges::none_of(binding.outputs, is(OutputTarget::Kind::write_back))) return;
   // What a program finds wrong it finds once it runs: nothing is to be written by then.
   const bool checks = std::ranges::any_of(binding.outputs, is(OutputTarget::Kind::failed));
-  const runtime::Donations donations(*entry->compiled->program);
+  // Nor may it run out of memory on the way, which functions of matrices take as they run.
+  const Program& program = *entry->compiled->program;
+  const bool allocates = std::ranges::any_of(program.steps, [](const Step& step) {
+    const auto* host = std::get_if<HostStep>(&step.work);
+    return host && host->products;
+  });
+  const runtime::Donations donations(program);
   std::vector<Write> writes;
   for (uint32_t i = 0; i < binding.outputs.size(); ++i) {
     OutputTarget& target = binding.outputs[i];
@@ -99,6 +105,9 @@ void Variant::grant_direct_writes() {
     if (input != input_of.end()) write.input = input->second;
     if (checks) {
       write.apart = "the program may still refuse a value after it is written";
+    } else if (allocates) {
+      write.apart = "a function of matrices may find no memory after it is written";
+      target.donated = false;
     } else if (!target.donated) {
       write.apart = input == input_of.end() ? "it is no input" : donations.refusal(i, input->second);
       target.donated = write.apart.empty();

@@ -31,6 +31,8 @@ void GraphChecks::add(const eager::ValueCheck& check, std::span<Operand> operand
   Operand wrong;
   if (check.kind == eager::ValueCheck::Kind::divisor) {
     wrong = node(OpId::eq, {checked, Operand::constant(int64_t{0})});
+  } else if (check.kind == eager::ValueCheck::Kind::finished) {
+    wrong = node(OpId::ne, {checked, Operand::constant(int64_t{0})});
   } else if (check.kind == eager::ValueCheck::Kind::interval) {
     wrong = node(OpId::ne,
                  {checked, node(OpId::clamp, {checked, Operand::constant(check.low), Operand::constant(check.high)})});

@@ -95,6 +95,8 @@ class RandomOp {
         o = Scalar(std::abs(o.integer % 100));
     } else if (o.kind == eager::Operand::Kind::scalar) {
       o = check.kind == Kind::divisor ? Scalar(int64_t{3}) : Scalar(0.25);
+    } else if (check.kind == Kind::finished) {
+      o = eager::Operand(keep(o.tensor->eq(*o.tensor).logical_not().to(o.tensor->dtype())));
     } else if (check.kind == Kind::divisor) {
       o = eager::Operand(keep(o.tensor->bitwise_or(1)));
     } else if (check.kind == Kind::interval || check.kind == Kind::weights) {

@@ -49,6 +49,9 @@ double condition_of(const ir::Graph& graph, double root_n) {
   if (node.op == OpId::polygamma) return 2 * static_cast<double>(node.attrs[0].integer + 1);
   for (OpId scattering : {OpId::scatter, OpId::scatter_add, OpId::scatter_reduce, OpId::index_add})
     if (node.op == scattering) return root_n / 4;
+  // The values of such matrices are 1 / n apart (ir::make_regular), and vectors turn by an error over that.
+  const Dims& shape = graph.type(graph.inputs[0].value).shape;
+  if (ir::info(node.op).has(ir::kMatrices)) return 4 * static_cast<double>(graph.dims.hint(shape.back()));
   return 0;
 }
 

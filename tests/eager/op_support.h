@@ -13,6 +13,7 @@
 #include "eager/execute/execute.h"
 #include "ir/graph.h"
 #include "ir/reference.h"
+#include "ir/samples.h"
 #include "uniform.h"
 
 namespace ingot {
@@ -59,6 +60,7 @@ inline std::vector<ReferenceTensor> random_inputs(const ir::Graph& graph, std::s
           std::sort(tensor.integer.begin() + i, tensor.integer.begin() + i + row);
       }
     }
+    if (row) ir::make_regular(*row, inputs.size(), &tensor);
     inputs.push_back(std::move(tensor));
   }
   return inputs;

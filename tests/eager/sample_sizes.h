@@ -103,6 +103,7 @@ inline std::string tiled(std::string bytes, int64_t width, const Ints& shape, co
 inline Ints sizes_of(const Tensor& t) { return Ints(t.sizes().begin(), t.sizes().end()); }
 inline Tensor tiled(const Tensor& t, const Ints& to) {
   Tensor result = eager::make_empty(t.dtype(), to);
+  if (t.numel() == 0) return result;
   Tensor dense = t.contiguous();
   std::string bytes(static_cast<const char*>(dense.data_ptr()), static_cast<size_t>(dense.nbytes()));
   bytes = tiled(std::move(bytes), t.itemsize(), sizes_of(t), to);

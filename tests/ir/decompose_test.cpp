@@ -34,6 +34,7 @@ std::vector<ReferenceTensor> random_inputs(const Graph& graph, std::string_view 
       else
         tensor.integer[i] = type.dtype == DType::bool_ ? random() % 2 : 1 + random() % 2;
     }
+    make_regular(*find_op(op), inputs.size(), &tensor);
     inputs.push_back(std::move(tensor));
   }
   return inputs;

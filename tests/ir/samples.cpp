@@ -1,5 +1,7 @@
 #include "samples.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace ingot::ir {
@@ -232,6 +234,27 @@ const std::multimap<std::string, Call>& calls() {
       {"linear_int8", {"f32[2, 5, 3]; i8[4, 3]; f32[4]; f32[4]", "linear_int8(%0, %1, %2, %3)"}},
       {"linear_int8", {"bf16[5, 3]; i8[4, 3]; f32[4]", "linear_int8(%0, %1, %2)"}},
       {"linear_int8", {"f64[3]; i8[4, 3]; f32[4]; f64[4]", "linear_int8(%0, %1, %2, %3)"}},
+      {"linalg_cholesky_ex", {"f64[3, 3]", "linalg_cholesky_ex(%0)"}},
+      {"linalg_cholesky_ex", {"f64[2, 1, 2, 2]", "linalg_cholesky_ex(%0)"}},
+      {"linalg_inv_ex", {"f64[2, 3, 3]", "linalg_inv_ex(%0)"}},
+      {"linalg_solve_ex", {"f64[3, 3]; f64[3, 2]", "linalg_solve_ex(%0, %1)"}},
+      {"linalg_solve_ex", {"f64[2, 3, 3]; f64[2, 3, 1]", "linalg_solve_ex(%0, %1, form=lower)"}},
+      {"linalg_solve_ex", {"f64[3, 3]; f64[3, 2]", "linalg_solve_ex(%0, %1, form=upper)"}},
+      {"linalg_det", {"f64[2, 3, 3]", "linalg_det(%0)"}},
+      {"linalg_cofactors", {"f64[2, 3, 3]", "linalg_cofactors(%0)"}},
+      {"linalg_lu_factor_ex", {"f64[2, 3, 3]", "linalg_lu_factor_ex(%0)"}},
+      {"linalg_lu_factor_ex", {"f64[2, 4]", "linalg_lu_factor_ex(%0)"}},
+      {"linalg_lu_factor_ex", {"f64[4, 2]", "linalg_lu_factor_ex(%0)"}},
+      {"linalg_pivot_order", {"i32[2, 2]", "linalg_pivot_order(%0, n=2)"}},
+      {"linalg_qr", {"f64[2, 3, 3]", "linalg_qr(%0, complete=true)"}},
+      {"linalg_qr", {"f64[4, 2]", "linalg_qr(%0)"}},
+      {"linalg_eigh", {"f64[2, 3, 3]", "linalg_eigh(%0)"}},
+      {"linalg_eigh", {"f64[3, 3]", "linalg_eigh(%0, upper=true, vectors=false)"}},
+      {"linalg_svd", {"f64[2, 3, 3]", "linalg_svd(%0, full_matrices=true)"}},
+      {"linalg_svd", {"f64[3, 2]", "linalg_svd(%0)"}},
+      {"linalg_svd", {"f64[2, 3]", "linalg_svd(%0, vectors=false)"}},
+      {"linalg_matrix_exp", {"f64[3, 2, 2]", "linalg_matrix_exp(%0)"}},
+      {"linalg_failed", {"i32[2, 3]", "linalg_failed(%0, stopped_by=minor)"}},
       {"rnn_sequence", {"f32[4, 2, 3]; f32[2, 3]; f32[3, 3]; f32[3]", "rnn_sequence(%0, %1, %2, %3)"}},
       {"rnn_sequence",
        {"bf16[3, 1, 5]; bf16[1, 5]; bf16[5, 5]", "rnn_sequence(%0, %1, %2, nonlinearity=relu, reverse=true)"}},
@@ -489,6 +512,19 @@ std::vector<Sample> samples() {
       all.push_back({&op, graph_text(it->second.inputs, it->second.call, op.outputs)});
   }
   return all;
+}
+
+void make_regular(const OpInfo& op, size_t i, ReferenceTensor* tensor) {
+  if (op.operand(static_cast<int>(i)).check.kind == DataCheck::Kind::finished)
+    std::fill(tensor->integer.begin(), tensor->integer.end(), 0);
+  if (!op.has(kMatrices) || tensor->shape.size() < 2) return;
+  const int64_t rows = tensor->shape[tensor->shape.size() - 2], columns = tensor->shape.back();
+  for (int64_t at = 0; at < tensor->size(); ++at) {
+    const int64_t row = at / columns % rows, column = at % columns;
+    const auto size = static_cast<double>(std::max(rows, columns));
+    tensor->real[at] /= row == column ? 100 : 8 * size * size;
+    if (row == column) tensor->real[at] += 1 + static_cast<double>(row) / size;
+  }
 }
 
 }  // namespace ingot::ir

@@ -507,6 +507,11 @@ void StepWriter::write_host(uint32_t group) {
   HostStep host;
   host.op = op.name;
   if (op.has(ir::kOverwrites)) host.overwrites = op.operand(0).name;
+  if (op.has(ir::kMatrices)) {
+    host.products = product_kernels(target, {.dtype = DType::f64});
+    const Dims shape = graph.type(g.operands[0].value).shape;
+    step.operations = dims.mul(dims.product(shape), shape.back());
+  }
   auto add = [&](std::vector<HostStep::Tensor>& to, std::string name, Argument argument, const ir::TensorType& type) {
     to.push_back({std::move(name), std::move(argument), type.shape, type.dtype});
     step.bytes = dims.add(step.bytes, bytes(dims, dims.product(type.shape), type.dtype));

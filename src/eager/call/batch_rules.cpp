@@ -47,6 +47,7 @@ class WholeCall {
     if (is(shapes::loss) || is(shapes::binary_loss)) return loss(outputs);
     if (is(shapes::class_loss) || is(shapes::class_or_probability_loss)) return class_loss(outputs);
     if (is(shapes::matmul)) return product(outputs);
+    if (op_.has(ir::kMatrices)) return expand_all(), fits(outputs);
     if (is(shapes::convolution)) return convolution(outputs);
     if (is(shapes::pool) || is(shapes::adaptive_pool) || is(shapes::im2col) || is(shapes::col2im) ||
         is(shapes::convolution_transposed))

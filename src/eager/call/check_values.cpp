@@ -127,6 +127,24 @@ void check_weights(const OpCall& call, size_t operand) {
   });
 }
 
+/// Of what stopped first, matrix by matrix.
+void check_finished(const OpCall& call, size_t operand) {
+  const Tensor& info = *call.operands[operand].tensor;
+  materialize(info, ir::info(call.op).name.data(), call.location);
+  const bool alone = count(info.impl()->sizes) == 1, by_minor = call.attrs[0].integer != 0;
+  int64_t matrix = 0;
+  for_each_element(info, [&](auto element) {
+    const std::string stop = std::to_string(static_cast<int64_t>(element));
+    if (element != 0)
+      fail(ir::info(call.op).name, ir::info(call.op).operand(static_cast<int>(operand)).name,
+           (alone ? "a matrix" : "matrix " + std::to_string(matrix)) +
+               (by_minor ? " whose leading minor of order " + stop + " is not positive"
+                         : " that is singular (pivot " + stop + " is 0)"),
+           by_minor ? "positive definite ones" : "one that has an inverse", call.location);
+    ++matrix;
+  });
+}
+
 /// Negative numbers wrap in an unsigned dtype, as in PyTorch; but a bound does not.
 void check_held(const OpCall& call, const ValueCheck& check) {
   using Bound = ir::DataCheck::Bound;
@@ -284,6 +302,8 @@ void check_operand(const OpCall& call, const ValueCheck& check) {
       return check_interval(call, check);
     case ValueCheck::Kind::weights:
       return check_weights(call, check.operand);
+    case ValueCheck::Kind::finished:
+      return check_finished(call, check.operand);
     case ValueCheck::Kind::order:
       return check_order(call, check);
     case ValueCheck::Kind::held:

@@ -1,12 +1,11 @@
 #include "eager/ops/linalg.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <vector>
 
 #include "base/function_scope.h"
-#include "eager/autograd/autograd.h"
+#include "eager/autograd/function.h"
 #include "eager/ops/checks.h"
 #include "eager/ops/functions.h"
 #include "eager/ops/matrices.h"
@@ -86,9 +85,9 @@ Tensor solve_by(const char* op, const Tensor& wide_a, Form form, const TensorArg
   return x.to(dtype).contiguous();
 }
 
-Tensor factor_of(const char* op, const TensorArg& A, const Tensor& a, bool upper) {
-  const Tensor l = eager::cholesky_of(op, upper ? a.mT() : a);
-  return (upper ? l.mT() : l).to(A.tensor->dtype()).contiguous();
+std::tuple<Tensor, Tensor> factor_of(const char* op, const TensorArg& A, const Tensor& a, bool upper) {
+  const auto [l, info] = eager::cholesky_of(op, upper ? a.mT() : a);
+  return {(upper ? l.mT() : l).to(A.tensor->dtype()).contiguous(), info};
 }
 
 /// Whether `uplo` says the lower triangle.
@@ -97,6 +96,15 @@ bool is_lower(const char* op, const TensorArg& A, std::string_view uplo) {
     fail(op, "UPLO", "\"" + std::string(uplo) + "\"", "\"L\" or \"U\"", A.location);
   return uplo == "L" || uplo == "l";
 }
+
+/// A complete Q of more rows than columns, of which no gradient is known.
+struct CompleteBasis : autograd::Function<CompleteBasis> {
+  static std::vector<Tensor> forward(autograd::AutogradContext*, const Tensor& a) { return eager::qr_of(a, true); }
+  static std::vector<Tensor> backward(autograd::AutogradContext*, const std::vector<Tensor>&) {
+    fail("linalg::qr", "gradients", "those of a complete Q of more rows than columns", "mode \"reduced\"",
+         Location::none());
+  }
+};
 
 }  // namespace
 
@@ -114,7 +122,7 @@ Tensor cholesky_solve(const TensorArg& B, const TensorArg& L, bool upper) {
 Tensor cholesky_inverse(const TensorArg& L, bool upper) {
   const FunctionScope scope("cholesky_inverse", L.location);
   const Tensor l = wide("cholesky_inverse", "L", L, true), lower = upper ? l.triu().mT() : l.tril();
-  return eager::inverse_of("cholesky_inverse", matmul(lower, lower.mT())).to(L.tensor->dtype());
+  return eager::inverse_of("cholesky_inverse", matmul(lower, lower.mT())).result.to(L.tensor->dtype());
 }
 Tensor cholesky(const TensorArg& self, bool upper) { return linalg::cholesky(self, upper); }
 std::tuple<Tensor, Tensor> qr(const TensorArg& self, bool some) {
@@ -151,21 +159,7 @@ namespace linalg {
 
 Tensor det(const TensorArg& A) {
   const FunctionScope scope("linalg::det", A.location);
-  const Tensor a = wide("linalg::det", "A", A, true);
-  const Tensor result = eager::determinants_of(a)[0];
-  if (!a.requires_grad() || !(result == 0).any().item<bool>()) return result.to(A.tensor->dtype());
-  // Of singular matrices by their cofactors, the products of all singular values but one: as a linear function of A.
-  Tensor cofactors;
-  {
-    const NoGradGuard off;
-    const auto [u, s, vt] = svd({a.detach(), A.location});
-    const Tensor own = eye(s.size(-1), {}, kBool);
-    const Tensor others = where(own, 1, s.unsqueeze(-2)).prod(-1);
-    const Tensor sign = eager::determinants_of(matmul(u, vt))[1];
-    cofactors = matmul(u * others.unsqueeze(-2), vt) * sign.unsqueeze(-1).unsqueeze(-1);
-  }
-  const Tensor moved = ((a - a.detach()) * cofactors).sum({-2, -1});
-  return (result.detach() + moved).to(A.tensor->dtype());
+  return eager::determinants_of(wide("linalg::det", "A", A, true))[0].to(A.tensor->dtype());
 }
 
 std::tuple<Tensor, Tensor> slogdet(const TensorArg& A) {
@@ -176,7 +170,7 @@ std::tuple<Tensor, Tensor> slogdet(const TensorArg& A) {
 
 Tensor inv(const TensorArg& A) {
   const FunctionScope scope("linalg::inv", A.location);
-  return eager::inverse_of("linalg::inv", wide("linalg::inv", "A", A, true)).to(A.tensor->dtype());
+  return eager::inverse_of("linalg::inv", wide("linalg::inv", "A", A, true)).result.to(A.tensor->dtype());
 }
 
 Tensor solve(const TensorArg& A, const TensorArg& B, bool left) {
@@ -188,37 +182,33 @@ Tensor solve(const TensorArg& A, const TensorArg& B, bool left) {
 Tensor solve_triangular(const TensorArg& A, const TensorArg& B, bool upper, bool left, bool unitriangular) {
   const FunctionScope scope("linalg::solve_triangular", A.location);
   Tensor a = wide("linalg::solve_triangular", "A", A, true);
-  const int64_t from = unitriangular ? 1 : 0;
-  a = upper ? a.triu(from) : a.tril(-from);
-  if (unitriangular) a = a + eye(a.size(-1), {}, kFloat64);
+  if (unitriangular) a = (upper ? a.triu(1) : a.tril(-1)) + eye(a.size(-1), {}, kFloat64);
   return solve_by("linalg::solve_triangular", a, upper ? Form::upper : Form::lower, B, A.tensor->dtype(), left, false);
 }
 
 Tensor cholesky(const TensorArg& A, bool upper) {
   const FunctionScope scope("linalg::cholesky", A.location);
   const Tensor a = wide("linalg::cholesky", "A", A, true);
-  return factor_of("linalg::cholesky", A, a, upper);
+  return std::get<0>(factor_of("linalg::cholesky", A, a, upper));
 }
 std::tuple<Tensor, Tensor> cholesky_ex(const TensorArg& A, bool upper, bool check_errors) {
   constexpr const char* kOp = "linalg::cholesky_ex";
   const FunctionScope scope(kOp, A.location);
   const Tensor a = wide(kOp, "A", A, true);
-  const Tensor info = eager::minors_not_positive_of(upper ? a.mT() : a);
-  return {factor_of(check_errors ? kOp : nullptr, A, a, upper), info};
+  return factor_of(check_errors ? kOp : nullptr, A, a, upper);
 }
 std::tuple<Tensor, Tensor> inv_ex(const TensorArg& A, bool check_errors) {
   constexpr const char* kOp = "linalg::inv_ex";
   const FunctionScope scope(kOp, A.location);
   const Tensor a = wide(kOp, "A", A, true);
-  const char* const op = check_errors ? kOp : nullptr;
-  return {eager::inverse_of(op, a).to(A.tensor->dtype()), eager::zero_pivots_of(a)};
+  const auto [inverse, info] = eager::inverse_of(check_errors ? kOp : nullptr, a);
+  return {inverse.to(A.tensor->dtype()), info};
 }
 std::tuple<Tensor, Tensor> solve_ex(const TensorArg& A, const TensorArg& B, bool left, bool check_errors) {
   constexpr const char* kOp = "linalg::solve_ex";
   const FunctionScope scope(kOp, A.location);
-  const Tensor a = wide(kOp, "A", A, true), info = eager::zero_pivots_of(a);
-  if (check_errors || (info == 0).all().item<bool>())
-    return {solve_by(kOp, a, Form::general, B, A.tensor->dtype(), left, true), info};
+  const Tensor a = wide(kOp, "A", A, true), info = std::get<2>(linalg_lu_factor_ex(a.detach()));
+  if (check_errors) return {solve_by(kOp, a, Form::general, B, A.tensor->dtype(), left, true), info};
   const Tensor regular = where((info == 0).unsqueeze(-1).unsqueeze(-1), a, std::numeric_limits<double>::quiet_NaN());
   return {solve_by(kOp, regular, Form::general, B, A.tensor->dtype(), left, true), info};
 }
@@ -238,7 +228,9 @@ std::tuple<Tensor, Tensor> qr(const TensorArg& A, Word word) {
   const int64_t rows = a.size(-2), columns = a.size(-1);
   // The columns beyond a square follow by Q, which that square gives.
   const Tensor square = a.narrow(-1, 0, std::min(rows, columns));
-  const std::vector<Tensor> parts = eager::qr_of(square, mode == "complete" ? rows : std::min(rows, columns));
+  const bool spans_more = mode == "complete" && rows > columns;
+  const std::vector<Tensor> parts =
+      spans_more && a.requires_grad() ? CompleteBasis::apply(square) : eager::qr_of(square, mode == "complete");
   const Tensor& q = parts[0];
   Tensor r = parts[1];
   if (columns > rows) r = cat({r, matmul(q.mT(), a.narrow(-1, rows, columns - rows))}, -1);
@@ -304,24 +296,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const TensorArg& A, const Tenso
   return {(vector ? x.squeeze(-1) : x).to(dtype), residuals, rank, s.to(dtype)};
 }
 
-// Moler and Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, 2003: method 3, with a Taylor
-// series.
 Tensor matrix_exp(const TensorArg& A) {
   const FunctionScope scope("linalg::matrix_exp", A.location);
-  Tensor a = wide("linalg::matrix_exp", "A", A, true, true, true);
-  if (a.numel() == 0) return A.tensor->clone();
-  const double norm = a.detach().abs().sum(-1).amax().item<double>();
-  constexpr int kMostHalvings = 1100;  // more than f64 has exponents: of a sum beyond it
-  int halvings = 0;
-  while (halvings < kMostHalvings && std::ldexp(norm, -halvings) > 0.5) ++halvings;
-  a = a * std::ldexp(1.0, -halvings);
-  // Of a norm of a half, term 16 is below the last bit of 1.
-  constexpr int kTerms = 16;
-  const Tensor one = eye(a.size(-1), {}, kFloat64);
-  Tensor result = one + a / kTerms;
-  for (int term = kTerms - 1; term > 0; --term) result = one + matmul(a, result) / term;
-  for (int i = 0; i < halvings; ++i) result = matmul(result, result);
-  return result.to(A.tensor->dtype());
+  return linalg_matrix_exp(wide("linalg::matrix_exp", "A", A, true, true, true)).to(A.tensor->dtype());
 }
 
 }  // namespace linalg

@@ -1,5 +1,6 @@
 // Functions of whole matrices, which stand in the last two dims (f32 or f64; others are the batch). All is computed in
-// f64 and rounded once. They read values at once: a graph break in compiled code.
+// f64 and rounded once. In compiled code they are steps of the program, but that lstsq of more rows than columns reads
+// ranks: a graph break.
 #pragma once
 #include <optional>
 #include <tuple>
@@ -9,7 +10,7 @@
 namespace ingot {
 
 /// The sum of the singular values of the matrices in two dims (PyTorch's norm with p = "nuc"). Has a gradient, but no
-/// second one. Reads the values at once: a graph break in compiled code.
+/// second one.
 INGOT_API Tensor nuclear_norm(const TensorArg& self, const IntList& dim = {-2, -1}, bool keepdim = false);
 
 /// As the functions of namespace linalg; pinverse and inverse are pinv and inv there.

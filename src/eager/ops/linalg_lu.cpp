@@ -1,19 +1,14 @@
 // Elimination, and what is solved with it.
 #include <algorithm>
-#include <vector>
 
-#include "eager/autograd/function.h"
-#include "eager/ops/factorizations.h"
 #include "eager/ops/linalg.h"
 #include "eager/ops/matrices.h"
 
 namespace ingot {
 namespace {
 
-using autograd::AutogradContext;
 using eager::batch_of;
 using eager::fail;
-using eager::Matrices;
 using eager::present;
 using eager::shape_of;
 using eager::shape_text;
@@ -28,50 +23,6 @@ Tensor lower_of(const Tensor& packed) {
 }
 Tensor upper_of(const Tensor& packed) { return packed.narrow(-2, 0, smaller_size(packed)).triu(); }
 
-/// L and U in one matrix, pivots, and the rows of A in their order: of f64, i32 and i64. The derivative of square
-/// triangles: Walter and Lehmann, Algorithmic Differentiation of Linear Algebra Functions, 2010.
-struct Elimination : autograd::Function<Elimination> {
-  static std::vector<Tensor> forward(AutogradContext* context, const Tensor& a) {
-    const Matrices m(a);
-    const int64_t k = std::min(m.rows, m.columns);
-    const Tensor packed = a.clone();
-    const Tensor pivots = zeros(shape_of(batch_of(a), {k}), kInt32),
-                 order = arange(m.rows, kInt64).expand(shape_of(batch_of(a), {m.rows})).clone();
-    double* lu = packed.mutable_data_ptr<double>();
-    int32_t* pivot = pivots.mutable_data_ptr<int32_t>();
-    int64_t* row = order.mutable_data_ptr<int64_t>();
-    eager::spread(m, [&](int64_t i) {
-      const eager::Pivots of_one = eager::factor_lu(lu + i * m.rows * m.columns, m.rows, m.columns);
-      for (int64_t j = 0; j < k; ++j) pivot[i * k + j] = static_cast<int32_t>(of_one.swaps[j] + 1);
-      std::copy(of_one.rows.begin(), of_one.rows.end(), row + i * m.rows);
-    });
-    context->save_for_backward({packed, order});
-    context->mark_non_differentiable({pivots, order});
-    return {packed, pivots, order};
-  }
-  static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
-    const std::vector<Tensor> saved = context->get_saved_variables();
-    const Tensor &packed = saved[0], &order = saved[1];
-    const int64_t rows = packed.size(-2), columns = packed.size(-1), k = std::min(rows, columns);
-    const Tensor lower = lower_of(packed), upper = upper_of(packed);
-    const Tensor l = lower.narrow(-2, 0, k), u = upper.narrow(-1, 0, k);
-    Tensor of_l = gradients[0].narrow(-1, 0, k).narrow(-2, 0, k), of_u = of_l, beyond;
-    // What is beyond a square follows from it by one of the triangles.
-    if (columns > k) {
-      beyond = linalg::solve(l.mT(), gradients[0].narrow(-1, k, columns - k));
-      of_l = of_l - matmul(beyond, upper.narrow(-1, k, columns - k).mT());
-    } else if (rows > k) {
-      beyond = linalg::solve(u.mT(), gradients[0].narrow(-2, k, rows - k), false);
-      of_u = of_u - matmul(lower.narrow(-2, k, rows - k).mT(), beyond);
-    }
-    const Tensor inner = matmul(l.mT(), of_l.tril(-1)).tril(-1) + matmul(of_u.triu(), u.mT()).triu();
-    Tensor result = linalg::solve(u.mT(), linalg::solve(l.mT(), inner), false);
-    if (beyond.defined()) result = cat({result, beyond}, columns > k ? -1 : -2);
-    // Row order[i] of A was row i.
-    return {zeros_like(result).scatter(-2, order.unsqueeze(-1).expand_as(result), result)};
-  }
-};
-
 /// [rows, rows], with a one in row order[i] of column i.
 Tensor permutation(const Tensor& order) {
   const int64_t n = order.size(-1);
@@ -81,23 +32,13 @@ Tensor permutation(const Tensor& order) {
 /// From exchanges of rows, their order in the end.
 Tensor order_of(const char* op, const TensorArg& pivots, const Tensor& packed) {
   const Tensor& given = present(op, "pivots", pivots);
-  const int64_t rows = packed.size(-2), k = smaller_size(packed);
-  const Ints shape = shape_of(batch_of(packed), {k});
+  const Size rows = packed.size(-2);
+  const Ints shape = shape_of(batch_of(packed), {smaller_size(packed)});
   if (given.dtype() != kInt32) fail(op, "pivots", eager::dtype_text(given), "i32", pivots.location);
   if (given.sizes() != IntArrayRef(shape)) fail(op, "pivots", shape_text(given), eager::text(shape), pivots.location);
-  const Tensor dense = given.contiguous(), order = zeros(shape_of(batch_of(packed), {rows}), kInt64);
-  const int32_t* swap = dense.data_ptr<int32_t>();
-  int64_t* row = order.mutable_data_ptr<int64_t>();
-  for (int64_t i = 0, count = rows ? order.numel() / rows : 0; i < count; ++i, row += rows) {
-    for (int64_t r = 0; r < rows; ++r) row[r] = r;
-    for (int64_t j = 0; j < k; ++j, ++swap) {
-      if (*swap < 1 || *swap > rows)
-        fail(op, "pivots", std::to_string(*swap), "numbers of rows, from 1 to " + std::to_string(rows),
-             pivots.location);
-      std::swap(row[j], row[*swap - 1]);
-    }
-  }
-  return order;
+  eager::require_numbers({op, "pivots", "a number that is no row's", "numbers of rows, counted from 1"}, given, 1,
+                         rows + 1, pivots.location);
+  return linalg_pivot_order(given, rows);
 }
 
 }  // namespace
@@ -117,15 +58,16 @@ namespace linalg {
 
 std::tuple<Tensor, Tensor, Tensor> lu(const TensorArg& A) {
   const CallerLine line(A.location);
-  const std::vector<Tensor> parts = Elimination::apply(wide("linalg::lu", "A", A, false).contiguous());
+  const auto [packed, pivots, info] = linalg_lu_factor_ex(wide("linalg::lu", "A", A, false));
   const DType dtype = A.tensor->dtype();
-  return {permutation(parts[2]).to(dtype), lower_of(parts[0]).to(dtype), upper_of(parts[0]).to(dtype)};
+  const Tensor order = linalg_pivot_order(pivots, packed.size(-2));
+  return {permutation(order).to(dtype), lower_of(packed).to(dtype), upper_of(packed).to(dtype)};
 }
 
 std::tuple<Tensor, Tensor> lu_factor(const TensorArg& A) {
   const CallerLine line(A.location);
-  const std::vector<Tensor> parts = Elimination::apply(wide("linalg::lu_factor", "A", A, false).contiguous());
-  return {parts[0].to(A.tensor->dtype()), parts[1]};
+  const auto [packed, pivots, info] = linalg_lu_factor_ex(wide("linalg::lu_factor", "A", A, false));
+  return {packed.to(A.tensor->dtype()), pivots};
 }
 
 Tensor lu_solve(const TensorArg& LU, const TensorArg& pivots, const TensorArg& B, bool left, bool adjoint) {
@@ -143,8 +85,8 @@ Tensor lu_solve(const TensorArg& LU, const TensorArg& pivots, const TensorArg& B
     fail(kOp, "B", shape_text(*B.tensor),
          std::string(left ? "as many rows" : "as many columns") + " as LU has, " + std::to_string(packed.size(-1)),
          LU.location);
-  if ((packed.detach().diagonal(0, -2, -1) == 0).any().item<bool>())
-    fail(kOp, "LU", "a zero on the diagonal: of a matrix that is singular", "one that has an inverse", LU.location);
+  eager::require({kOp, "LU", "a zero on the diagonal: of a matrix that is singular", "one that has an inverse"},
+                 packed.detach().diagonal(0, -2, -1) != 0);
   const Tensor x =
       adjoint == left ? matmul(p, solve(l.mT(), solve(u.mT(), right))) : solve(u, solve(l, matmul(p.mT(), right)));
   return (left ? x : x.mT()).to(LU.tensor->dtype()).contiguous();

@@ -1,12 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "base/function_scope.h"
 #include "eager/autograd/function.h"
 #include "eager/ops/checks.h"
-#include "eager/ops/factorizations.h"
 #include "eager/ops/functions.h"
 #include "eager/ops/linalg.h"
 #include "eager/ops/matrices.h"
@@ -19,25 +17,6 @@ using eager::fail;
 using eager::present;
 using eager::shape_text;
 
-/// The sum of the singular values of a row-major matrix, and what it rises along: U V^T of its singular vectors, where
-/// a singular value that is 0 to rounding has no part.
-double sum_of_singular_values(const double* a, int64_t rows, int64_t columns, double* polar) {
-  const int64_t k = std::min(rows, columns);
-  std::vector<double> u(static_cast<size_t>(rows * k)), values(static_cast<size_t>(k)),
-      vt(static_cast<size_t>(k * columns));
-  eager::factor_singular(a, rows, columns, u.data(), k, values.data(), vt.data(), k);
-  const double rounding =
-      k ? values[0] * std::numeric_limits<double>::epsilon() * static_cast<double>(std::max(rows, columns)) : 0;
-  double sum = 0;
-  for (int64_t p = 0; p < k; ++p) {
-    sum += values[p];
-    if (values[p] <= rounding) continue;
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c) polar[r * columns + c] += u[r * k + p] * vt[p * columns + c];
-  }
-  return sum;
-}
-
 /// It has no derivative itself: one that is asked for is an Error.
 struct NuclearNormBackward : autograd::Function<NuclearNormBackward> {
   static Tensor forward(AutogradContext*, const Tensor& /*matrices*/, const Tensor& polar, const Tensor& gradient) {
@@ -46,17 +25,15 @@ struct NuclearNormBackward : autograd::Function<NuclearNormBackward> {
 };
 
 struct NuclearNorm : autograd::Function<NuclearNorm> {
-  /// Of dense matrices of f64.
+  /// Of matrices of f64; it rises along U V^T of their singular vectors, where a singular value that is 0 to rounding
+  /// has no part.
   static Tensor forward(AutogradContext* context, const Tensor& matrices) {
-    const int64_t rank = matrices.dim(), rows = matrices.size(rank - 2), columns = matrices.size(rank - 1);
-    Tensor sums = zeros(Ints(matrices.sizes().begin(), matrices.sizes().end() - 2), kFloat64);
-    Tensor polar = zeros_like(matrices);
-    const double* data = matrices.data_ptr<double>();
-    double *sum = sums.mutable_data_ptr<double>(), *factor = polar.mutable_data_ptr<double>();
-    for (int64_t i = 0, size = rows * columns; size > 0 && i < sums.numel(); ++i, data += size, factor += size)
-      sum[i] = sum_of_singular_values(data, rows, columns, factor);
-    context->save_for_backward({matrices, polar});
-    return sums;
+    const auto [u, s, vt] = linalg_svd(matrices);
+    const double rounding = std::numeric_limits<double>::epsilon() *
+                            static_cast<double>(std::max<int64_t>(matrices.size(-1), matrices.size(-2)));
+    const Tensor counts = s > s.narrow(-1, 0, std::min<int64_t>(s.size(-1), 1)) * rounding;
+    context->save_for_backward({matrices, matmul(where(counts.unsqueeze(-2), u, 0.0), vt)});
+    return s.sum(-1);
   }
   static std::vector<Tensor> backward(AutogradContext* context, const std::vector<Tensor>& gradients) {
     const std::vector<Tensor> saved = context->get_saved_variables();
@@ -114,7 +91,7 @@ Tensor nuclear_norm(const TensorArg& self, const IntList& dim, bool keepdim) {
   const Tensor& x = present("nuclear_norm", "self", self);
   if (!x.is_floating_point(location))
     fail("nuclear_norm", "self", std::string(name_of(x.dtype())), "a floating dtype", location);
-  Tensor matrices = x.movedim(dim.items(), {-2, -1}, location).to(kFloat64, location).contiguous(location);
+  const Tensor matrices = x.movedim(dim.items(), {-2, -1}, location).to(kFloat64, location);
   const int64_t rank = matrices.dim();
   const FunctionScope scope("nuclear_norm", location);
   Tensor result = NuclearNorm::apply(matrices);

@@ -1,5 +1,5 @@
-// Functions of matrices of f64 with derivatives of their own: what eager/ops/linalg.h is made of, above
-// factorizations.h. Not in the API. `op`: whom errors name.
+// Functions of matrices of f64, each a row of the op table or made of some: what eager/ops/linalg.h is made of. Not in
+// the API. `op`: whom errors name.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,22 +12,21 @@ namespace ingot::eager {
 enum class Form : uint8_t { general, lower, upper };
 Form transposed(Form form);
 
+/// What a row gives of each matrix, and where it failed (i32, counted from 1), or 0.
+struct Made {
+  Tensor result, info;
+};
 /// Without an op singular matrices are no error: theirs is infinite or NaN.
-Tensor inverse_of(const char* op, const Tensor& a);
+Made inverse_of(const char* op, const Tensor& a);
 /// X of A X = B, which have the same batch.
 Tensor solution_of(const char* op, const Tensor& a, Form form, const Tensor& b);
 /// Determinants, their signs, and the logarithms of their absolute values.
 std::vector<Tensor> determinants_of(const Tensor& a);
 /// L of A = L L^T. Without an op: of a matrix that is not positive definite, whatever the elimination leaves.
-Tensor cholesky_of(const char* op, const Tensor& a);
+Made cholesky_of(const char* op, const Tensor& a);
 
-/// The first pivot of each matrix that is 0, i32, counted from 1, or 0; and the order of its first leading minor that
-/// is not positive.
-Tensor zero_pivots_of(const Tensor& a);
-Tensor minors_not_positive_of(const Tensor& a);
-
-/// Q of q_columns, and as many rows of R.
-std::vector<Tensor> qr_of(const Tensor& a, int64_t q_columns);
+/// Q, square if `complete`, and as many rows of R, of no more columns than rows.
+std::vector<Tensor> qr_of(const Tensor& a, bool complete);
 
 /// Of what one triangle of A says: eigenvalues in ascending order, and eigenvectors; or the values alone.
 std::vector<Tensor> eigenvectors_of(const Tensor& a, bool lower);

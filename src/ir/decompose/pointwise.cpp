@@ -103,6 +103,10 @@ Outputs glu(GraphBuilder& b, const CompositeCall& call) {
 }
 
 // Integers are compared in double.
+Outputs linalg_failed(GraphBuilder& b, const CompositeCall& call) {
+  return {b.ne(call.operand("info"), GraphBuilder::integer(0))};
+}
+
 Outputs isclose(GraphBuilder& b, const CompositeCall& call) {
   Operand x = call.operands[0], y = call.operands[1];
   Operand close = b.eq(x, y);

@@ -8,17 +8,6 @@
 #include "ir/rules/rules.h"
 
 namespace ingot::ir::derivatives {
-namespace {
-
-Operand transposed(GraphBuilder& b, const Operand& x) {
-  Dims order;
-  for (size_t i = 0; i < b.rank(x); ++i) order.push_back(static_cast<int64_t>(i));
-  std::swap(order[order.size() - 2], order[order.size() - 1]);
-  return b.permute(x, order);
-}
-
-}  // namespace
-
 // Of rows times one matrix the rows are all in one product (normal::matmul), so that the sum over them is one, too. A
 // batch that was broadcast is summed after the product.
 Gradients matmul(GraphBuilder& b, const DerivedCall& call) {

@@ -8,8 +8,6 @@
 namespace ingot::ir::derivatives {
 namespace {
 
-Operand transposed(GraphBuilder& b, const Operand& x) { return b.permute(x, Dims{1, 0}); }
-
 Operand select(GraphBuilder& b, const Operand& x, Dim time) {
   return b.select(x, GraphBuilder::attr(0), Attr::of(Dims{time}));
 }

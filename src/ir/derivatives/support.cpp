@@ -53,6 +53,13 @@ Operand coordinate(GraphBuilder& b, Dim size, size_t dim, size_t rank) {
   return b.reshape(count_up(b, size), sizes);
 }
 
+Operand transposed(GraphBuilder& b, const Operand& x) {
+  Dims order;
+  for (size_t i = 0; i < b.rank(x); ++i) order.push_back(static_cast<int64_t>(i));
+  std::swap(order[order.size() - 2], order[order.size() - 1]);
+  return b.permute(x, order);
+}
+
 Operand with_dims_kept(GraphBuilder& b, const Operand& reduced, const Dims& shape, const Attr& dim) {
   if (shape.empty()) return b.reshape(reduced, {});
   Dims kept = shape;

@@ -31,6 +31,9 @@ Operand count_up(GraphBuilder& b, Dim size);
 /// The same along dim `dim` of a tensor with `rank` dims, of sizes 1 otherwise.
 Operand coordinate(GraphBuilder& b, Dim size, size_t dim, size_t rank);
 
+/// x with its last two dims exchanged.
+Operand transposed(GraphBuilder& b, const Operand& x);
+
 /// A reduced tensor with the shape that keepdim would have given it, for x of these sizes.
 Operand with_dims_kept(GraphBuilder& b, const Operand& reduced, const Dims& shape, const Attr& dim);
 

@@ -409,6 +409,30 @@ void same_float(RuleContext& context) {
   require_floating(context, context.compute);
 }
 
+void matrices(RuleContext& context) {
+  same(context);
+  if (context.compute != DType::f64)
+    context.fail(operand_name(context, 0), describe(context, context.operands[0]), "an f64 tensor");
+  for (TensorType& output : context.outputs) output.dtype = DType::f64;
+}
+
+void factored(RuleContext& context) {
+  matrices(context);
+  context.outputs[1].dtype = DType::i32;
+}
+
+void eliminated(RuleContext& context) {
+  matrices(context);
+  context.outputs[1].dtype = context.outputs[2].dtype = DType::i32;
+}
+
+void pivots(RuleContext& context) {
+  context.compute = self_dtype(context);
+  if (context.compute != DType::i32 && context.compute != DType::i64)
+    context.fail("pivots", describe(context, context.operands[0]), "an i32 or i64 tensor");
+  context.outputs[0].dtype = DType::i64;
+}
+
 void states(RuleContext& context) {
   same_float(context);
   for (auto& output : context.outputs) output.dtype = context.compute;

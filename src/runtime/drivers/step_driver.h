@@ -26,6 +26,7 @@ class StepDriver {
 
   int useful_threads = 1;  // more would not pay
   int phases = 1;
+  bool alone = false;          // nothing else runs meanwhile, and it may share its work out to the pool by itself
   int64_t weight_buffer = -1;  // that it packs once and keeps
   int64_t shared_bytes = 0;    // arena memory that it needs for itself
   char* shared(const StepState& state) const { return state.buffers[shared_buffer]; }

@@ -10,7 +10,9 @@ namespace ingot::runtime {
 
 using BindHostStep = StepDriver*(const HostStep& step, const BindContext& context);
 BindHostStep bind_cumsum, bind_cumprod, bind_cummax, bind_cummin, bind_logcumsumexp, bind_sort, bind_topk, bind_mode,
-    bind_searchsorted, bind_nonzero_static, bind_scatter, bind_scatter_reduce;
+    bind_searchsorted, bind_nonzero_static, bind_scatter, bind_scatter_reduce, bind_cholesky, bind_inverse, bind_solve,
+    bind_determinant, bind_cofactors, bind_lu, bind_pivot_order, bind_qr, bind_eigenvectors, bind_singular_vectors,
+    bind_exponential;
 
 struct HostRow {
   std::string_view name;
@@ -29,6 +31,17 @@ inline constexpr HostRow kHostSteps[] = {
     {"nonzero_static", bind_nonzero_static},
     {"scatter", bind_scatter},
     {"scatter_reduce", bind_scatter_reduce},
+    {"linalg_cholesky_ex", bind_cholesky},
+    {"linalg_inv_ex", bind_inverse},
+    {"linalg_solve_ex", bind_solve},
+    {"linalg_det", bind_determinant},
+    {"linalg_cofactors", bind_cofactors},
+    {"linalg_lu_factor_ex", bind_lu},
+    {"linalg_pivot_order", bind_pivot_order},
+    {"linalg_qr", bind_qr},
+    {"linalg_eigh", bind_eigenvectors},
+    {"linalg_svd", bind_singular_vectors},
+    {"linalg_matrix_exp", bind_exponential},
 };
 /// Throws InternalError, with the names that exist, if there is no such host op.
 StepDriver* bind(const HostStep& step, const Step& costs, const BindContext& context);

@@ -97,8 +97,8 @@ TEST(Lu, HasGradients) {
 TEST(Lu, RefusesWhatIsNoFactor) {
   const auto [packed, pivots] = linalg::lu_factor(square_one());
   const Tensor lu = packed, p = pivots, b = ones({3, 1}, kFloat64);
-  EXPECT_TRUE(has([&] { linalg::lu_solve(lu, p + 1, b); },
-                  "linalg::lu_solve: pivots: got 4, expected numbers of rows, from 1 to 3"));
+  EXPECT_TRUE(
+      has([&] { linalg::lu_solve(lu, p + 1, b); }, "linalg::lu_solve: pivots: got 4, expected numbers from 1 to 3"));
   EXPECT_TRUE(has([&] { linalg::lu_solve(lu, p.to(kInt64), b); }, "pivots: got a tensor of i64, expected i32"));
   EXPECT_TRUE(has([&] { linalg::lu_solve(lu, p.narrow(0, 0, 2), b); }, "pivots: got shape [2], expected [3]"));
   EXPECT_TRUE(has([&] { linalg::lu_solve(lu, p, b.to(kFloat32)); }, "B: got a tensor of f32, expected f64"));

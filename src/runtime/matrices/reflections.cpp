@@ -1,15 +1,13 @@
-#include "eager/ops/reflections.h"
+#include "runtime/matrices/reflections.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "eager/call/dispatch.h"
-#include "eager/ops/dense_matrix.h"
-#include "eager/ops/functions.h"
+#include "runtime/matrices/dense_matrix.h"
 #include "runtime/thread_pool.h"
 
-namespace ingot::eager {
+namespace ingot::runtime {
 namespace {
 
 bool has_a_root(double square) { return square > 1e-280 && square < 1e280; }
@@ -44,13 +42,13 @@ void reflect(const double* v, double weight, int64_t n, double* lines, int64_t c
 
 void Reflections::apply(double* lines, int64_t line_count, int64_t line_stride) const {
   for (int64_t i = 0; i < count; i += kBlock)
-    Reflections{v + i * (stride + 1), weights + i, std::min(kBlock, count - i), length - i, stride}.apply_block(
-        false, lines + i, line_count, line_stride);
+    Reflections{products, v + i * (stride + 1), weights + i, std::min(kBlock, count - i), length - i, stride}
+        .apply_block(false, lines + i, line_count, line_stride);
 }
 void Reflections::apply_reversed(double* lines, int64_t line_count, int64_t line_stride) const {
   for (int64_t i = (count - 1) / kBlock * kBlock; i >= 0; i -= kBlock)
-    Reflections{v + i * (stride + 1), weights + i, std::min(kBlock, count - i), length - i, stride}.apply_block(
-        true, lines + i, line_count, line_stride);
+    Reflections{products, v + i * (stride + 1), weights + i, std::min(kBlock, count - i), length - i, stride}
+        .apply_block(true, lines + i, line_count, line_stride);
 }
 
 // The product of reflections is I - V^T T V, where V's rows are theirs: Schreiber and Van Loan, A Storage-Efficient WY
@@ -60,23 +58,27 @@ void Reflections::apply_block(bool reversed, double* lines, int64_t line_count, 
   if (line_count <= kPlainSize && count <= kPlainSize) {
     for (int64_t j = 0; j < count; ++j) {
       const int64_t i = reversed ? count - 1 - j : j;
-      eager::reflect(v + i * (stride + 1), weights[i], length - i, lines + i, line_count, line_stride);
+      runtime::reflect(v + i * (stride + 1), weights[i], length - i, lines + i, line_count, line_stride);
     }
     return;
   }
-  const WithoutInterceptors products_are_executed;
-  const Tensor rows = zeros({count, length}, kFloat64), triangle = zeros({count, count}, kFloat64);
-  double *to = rows.mutable_data_ptr<double>(), *t = triangle.mutable_data_ptr<double>();
-  for (int64_t i = 0; i < count; ++i) std::copy_n(v + i * (stride + 1), length - i, to + i * length + i);
-  const Tensor products = matmul(rows, rows.mT());
-  const double* product = products.data_ptr<double>();
+  // Three products: V V^T, lines V^T, and that times T.
+  std::vector<double> rows(static_cast<size_t>(count * length)), square(static_cast<size_t>(count * count)), t(square);
+  for (int64_t i = 0; i < count; ++i) std::copy_n(v + i * (stride + 1), length - i, &rows[i * length + i]);
+  const Block all{rows.data(), length};
+  products.add(1, all, all.turned(), square.data(), count, count, length, count);
+  const double* product = square.data();
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t r = 0; r < i; ++r)
       for (int64_t c = r; c < i; ++c) t[r * count + i] -= weights[i] * t[r * count + c] * product[c * count + i];
     t[i * count + i] = weights[i];
   }
-  const Tensor block = block_of(lines, line_count, length, line_stride);
-  block.sub_(matmul(matmul(matmul(block, rows.mT()), reversed ? triangle.mT() : triangle), rows));
+  std::vector<double> parts(static_cast<size_t>(line_count * count)), turned(parts);
+  const Block triangle{t.data(), count};
+  products.add(1, {lines, line_stride}, all.turned(), parts.data(), count, line_count, length, count);
+  products.add(1, {parts.data(), count}, reversed ? triangle.turned() : triangle, turned.data(), count, line_count,
+               count, count);
+  products.add(-1, {turned.data(), count}, all, lines, line_stride, line_count, count, length);
 }
 
 Rotation::Rotation(double x, double y) : length(length_of(x, y)) {
@@ -96,9 +98,9 @@ void Rotations::finish() {
   constexpr int64_t kWidth = 16;
   if (turns_.empty()) return;
   const int64_t pieces = (n_ + kWidth - 1) / kWidth;
-  runtime::parallel(static_cast<int>(std::min<int64_t>(num_threads(), pieces)), [&](int thread, int threads) {
+  parallel(static_cast<int>(std::min<int64_t>(num_threads(), pieces)), [&](int thread, int threads) {
     std::vector<std::array<double, kWidth>> piece(static_cast<size_t>(n_));
-    const auto [begin, end] = runtime::share(n_, thread, threads, kWidth);
+    const auto [begin, end] = share(n_, thread, threads, kWidth);
     for (int64_t first = begin; first < end; first += kWidth) {
       const int64_t width = std::min(kWidth, end - first);
       for (int64_t i = 0; i < n_; ++i) std::copy_n(lines_ + i * n_ + first, width, piece[i].data());
@@ -109,4 +111,4 @@ void Rotations::finish() {
   turns_.clear();
 }
 
-}  // namespace ingot::eager
+}  // namespace ingot::runtime

@@ -5,11 +5,11 @@
 #include <numeric>
 #include <utility>
 
-#include "eager/ops/dense_matrix.h"
-#include "eager/ops/factorizations.h"
-#include "eager/ops/reflections.h"
+#include "runtime/matrices/dense_matrix.h"
+#include "runtime/matrices/factorizations.h"
+#include "runtime/matrices/reflections.h"
 
-namespace ingot::eager {
+namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kMostSteps = 60;  // a value that is found: two or three are usual
@@ -56,14 +56,14 @@ std::vector<double> transposed(const double* a, int64_t rows, int64_t columns) {
 }  // namespace
 
 // Golub and Van Loan, Matrix Computations, 5.2.
-void factor_qr(double* a, int64_t rows, int64_t columns, double* q, int64_t q_columns) {
+void factor_qr(const BlockProducts& products, double* a, int64_t rows, int64_t columns, double* q, int64_t q_columns) {
   constexpr int64_t kBlock = Reflections::kBlock;
   const int64_t steps = std::min(rows, columns);
   std::vector<double> lines = transposed(a, rows, columns);  // columns of A, in which reflections take R's place
   std::vector<double> heads(static_cast<size_t>(steps)), weights(heads);
   const auto block_from = [&](int64_t first) {
-    return Reflections{&lines[first * rows + first], &weights[first], std::min(kBlock, steps - first), rows - first,
-                       rows};
+    return Reflections{
+        products, &lines[first * rows + first], &weights[first], std::min(kBlock, steps - first), rows - first, rows};
   };
   for (int64_t first = 0; first < steps; first += kBlock) {
     const int64_t last = std::min(first + kBlock, steps);
@@ -88,7 +88,7 @@ void factor_qr(double* a, int64_t rows, int64_t columns, double* q, int64_t q_co
 }
 
 // Golub and Van Loan, Matrix Computations, 8.3: reflections to a tridiagonal matrix, whose vectors are reflected back.
-void factor_symmetric(double* a, int64_t n, double* values, double* v) {
+void factor_symmetric(const BlockProducts& products, double* a, int64_t n, double* values, double* v) {
   const int exponent = scale_down(a, n * n);
   std::vector<double> d(static_cast<size_t>(n)), e(static_cast<size_t>(n)), weights(static_cast<size_t>(n));
   std::vector<double> product(static_cast<size_t>(n)), last_product(product);
@@ -124,10 +124,10 @@ void factor_symmetric(double* a, int64_t n, double* values, double* v) {
   if (n > 0) settle(n - 1), d[n - 1] = a[n * n - 1];
 
   std::vector<double> lines(static_cast<size_t>(v ? n * n : 0));  // the transposed vectors of the tridiagonal matrix
-  factor_tridiagonal(n, d.data(), e.data(), v ? lines.data() : nullptr);
+  factor_tridiagonal(products, n, d.data(), e.data(), v ? lines.data() : nullptr);
   for (int64_t i = 0; i < n; ++i) values[i] = std::ldexp(d[i], exponent);
   if (!v) return;
-  Reflections{a + 1, weights.data(), n - 1, n - 1, n}.apply_reversed(lines.data() + 1, n, n);
+  Reflections{products, a + 1, weights.data(), n - 1, n - 1, n}.apply_reversed(lines.data() + 1, n, n);
   transpose(lines.data(), n, n, v);
 }
 
@@ -201,8 +201,8 @@ void diagonalize(std::vector<double>& d, std::vector<double>& e, int64_t n, doub
 
 // Golub and Van Loan, Matrix Computations, 5.4.8: reflections from both sides to a bidiagonal matrix of the shorter
 // side; the vectors of that one are reflected back.
-void factor_singular(const double* a, int64_t rows, int64_t columns, double* u, int64_t u_columns, double* values,
-                     double* vt, int64_t vt_rows) {
+void factor_singular(const BlockProducts& products, const double* a, int64_t rows, int64_t columns, double* u,
+                     int64_t u_columns, double* values, double* vt, int64_t vt_rows) {
   const bool tall = rows >= columns;
   const int64_t k = std::min(rows, columns), length = std::max(rows, columns);
   const int64_t long_count = tall ? u_columns : vt_rows;
@@ -243,12 +243,13 @@ void factor_singular(const double* a, int64_t rows, int64_t columns, double* u, 
     for (int64_t c = 0; c < k; ++c) others[i * k + c] = sign * across_turns[order[i] * k + c];
   }
   for (int64_t i = k; i < long_count; ++i) directions[i * length + i] = 1;
-  Reflections{lines.data(), d_weights.data(), k, length, length}.apply_reversed(directions.data(), long_count, length);
-  Reflections{across.data() + 1, e_weights.data(), k - 1, k - 1, k}.apply_reversed(others.data() + 1, k, k);
+  Reflections{products, lines.data(), d_weights.data(), k, length, length}.apply_reversed(directions.data(), long_count,
+                                                                                          length);
+  Reflections{products, across.data() + 1, e_weights.data(), k - 1, k - 1, k}.apply_reversed(others.data() + 1, k, k);
   const std::vector<double>&left = tall ? directions : others, &right = tall ? others : directions;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < u_columns; ++c) u[r * u_columns + c] = left[c * rows + r];
   std::copy(right.begin(), right.end(), vt);
 }
 
-}  // namespace ingot::eager
+}  // namespace ingot::runtime

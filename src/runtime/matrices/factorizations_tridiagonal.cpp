@@ -5,14 +5,12 @@
 #include <numeric>
 #include <vector>
 
-#include "eager/call/dispatch.h"
-#include "eager/ops/dense_matrix.h"
-#include "eager/ops/factorizations.h"
-#include "eager/ops/functions.h"
-#include "eager/ops/reflections.h"
+#include "runtime/matrices/dense_matrix.h"
+#include "runtime/matrices/factorizations.h"
+#include "runtime/matrices/reflections.h"
 #include "runtime/thread_pool.h"
 
-namespace ingot::eager {
+namespace ingot::runtime {
 namespace {
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
@@ -125,7 +123,8 @@ struct Secular {
 /// Tridiagonal Eigenproblem, 1995. Lines are eigenvectors, as far as they reach, of blocks along the diagonal.
 class Division {
  public:
-  Division(int64_t n, double* d, double* e, double* lines) : n_(n), d_(d), e_(e), lines_(lines) {}
+  Division(const BlockProducts& products, int64_t n, double* d, double* e, double* lines)
+      : products_(products), n_(n), d_(d), e_(e), lines_(lines) {}
 
   void solve(int64_t first, int64_t last) {
     const int64_t size = last - first;
@@ -197,11 +196,10 @@ class Division {
     for (int64_t i : kept) values.push_back(d_[i]), z.push_back(u[i - first]);
     const Secular secular{values, z, rho};
     std::vector<double> differences(static_cast<size_t>(count * count));
-    runtime::parallel(static_cast<int>(std::min<int64_t>(num_threads(), count / kSmallest)),
-                      [&](int thread, int threads) {
-                        const auto [begin, end] = runtime::share(count, thread, threads);
-                        for (int64_t k = begin; k < end; ++k) d_[kept[k]] = secular.root(k, &differences[k * count]);
-                      });
+    parallel(static_cast<int>(std::min<int64_t>(num_threads(), count / kSmallest)), [&](int thread, int threads) {
+      const auto [begin, end] = share(count, thread, threads);
+      for (int64_t k = begin; k < end; ++k) d_[kept[k]] = secular.root(k, &differences[k * count]);
+    });
     // Of the z that has exactly these roots, all vectors are orthogonal, whatever was rounded.
     std::vector<double> exact(static_cast<size_t>(count));
     for (int64_t i = 0; i < count; ++i) exact[i] = -differences[i * count + i];
@@ -215,27 +213,26 @@ class Division {
       const double length = std::sqrt(dot(vector, vector, count));
       for (int64_t i = 0; i < count; ++i) vector[i] /= length;
     }
-    const Tensor old = empty({count, last - first}, kFloat64);
-    double* to = old.mutable_data_ptr<double>();
-    for (int64_t i = 0; i < count; ++i) std::copy_n(line(kept[i]) + first, last - first, to + i * (last - first));
-    const Tensor vectors = matmul(block_of(differences.data(), count, count, count), old);
-    const double* from = vectors.data_ptr<double>();
-    for (int64_t i = 0; i < count; ++i) std::copy_n(from + i * (last - first), last - first, line(kept[i]) + first);
+    const int64_t size = last - first;
+    std::vector<double> old(static_cast<size_t>(count * size)), vectors(old);
+    for (int64_t i = 0; i < count; ++i) std::copy_n(line(kept[i]) + first, size, &old[i * size]);
+    products_.add(1, {differences.data(), count}, {old.data(), size}, vectors.data(), size, count, count, size);
+    for (int64_t i = 0; i < count; ++i) std::copy_n(&vectors[i * size], size, line(kept[i]) + first);
   }
 
+  const BlockProducts& products_;
   int64_t n_;
   double *d_, *e_, *lines_;
 };
 
 }  // namespace
 
-void factor_tridiagonal(int64_t n, double* d, double* e, double* lines) {
+void factor_tridiagonal(const BlockProducts& products, int64_t n, double* d, double* e, double* lines) {
   std::vector<double> values(d, d + n);
   if (lines && n > kSmallest) {
-    const WithoutInterceptors products_are_executed;
     std::vector<double> beside(e, e + n);
     std::fill_n(lines, n * n, 0);
-    Division(n, values.data(), beside.data(), lines).solve(0, n);
+    Division(products, n, values.data(), beside.data(), lines).solve(0, n);
     step_by_step(n, d, e, nullptr);
   } else {
     if (lines) std::fill_n(lines, n * n, 0);
@@ -252,4 +249,4 @@ void factor_tridiagonal(int64_t n, double* d, double* e, double* lines) {
   for (int64_t i = 0; i < n; ++i) std::copy_n(&given[order[i] * n], n, lines + i * n);
 }
 
-}  // namespace ingot::eager
+}  // namespace ingot::runtime

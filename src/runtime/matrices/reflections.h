@@ -1,10 +1,12 @@
-// Reflections and rotations of the lines of a matrix, which stand one behind the other in memory. Not in the API.
+// Reflections and rotations of the lines of a matrix, which stand one behind the other in memory.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <vector>
 
-namespace ingot::eager {
+#include "runtime/matrices/dense_matrix.h"
+
+namespace ingot::runtime {
 
 /// A reflection I - weight v v^T, by which x becomes (head, 0, ...); v, which begins with 1, takes x's place. Signs as
 /// LAPACK has them: head has the other sign than x[0], unless all behind it is 0 already.
@@ -18,6 +20,7 @@ void reflect(const double* v, double weight, int64_t n, double* lines, int64_t c
 /// Some reflections, of which each begins one element later: the first one's v has `length` elements, the next one
 /// stands `stride` + 1 elements behind it.
 struct Reflections {
+  const BlockProducts& products;
   const double *v, *weights;
   int64_t count, length, stride;
 
@@ -65,4 +68,4 @@ class Rotations {
   std::vector<Turn> turns_;
 };
 
-}  // namespace ingot::eager
+}  // namespace ingot::runtime

@@ -1,18 +1,17 @@
-#include "eager/ops/factorizations.h"
+#include "runtime/matrices/factorizations.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "base/scratch_array.h"
-#include "eager/call/dispatch.h"
-#include "eager/ops/dense_matrix.h"
-#include "eager/ops/functions.h"
+#include "runtime/matrices/dense_matrix.h"
 #include "runtime/thread_pool.h"
 
-namespace ingot::eager {
+namespace ingot::runtime {
 namespace {
 
 // Toledo, Locality of Reference in LU Decomposition with Partial Pivoting, 1997: the left half of the columns is
@@ -23,16 +22,9 @@ int64_t middle_of(int64_t first, int64_t last) {
   return first + ((last - first) / 2 + kColumns - 1) / kColumns * kColumns;
 }
 
-/// C -= A B, blocks of [rows, inner] by [inner, columns].
-void subtract_product(double* c, int64_t c_stride, const double* a, int64_t a_stride, const double* b, int64_t b_stride,
-                      int64_t rows, int64_t inner, int64_t columns) {
-  if (rows == 0 || columns == 0) return;
-  block_of(c, rows, columns, c_stride)
-      .sub_(matmul(block_of(a, rows, inner, a_stride), block_of(b, inner, columns, b_stride)));
-}
-
 /// What solves by one triangle. Rows of T stand t_stride elements apart, those of B b_stride.
 struct Triangle {
+  const BlockProducts& products;
   const double* t;
   int64_t t_stride;
   bool upper, unit;
@@ -44,19 +36,18 @@ struct Triangle {
     const int64_t known = upper ? middle : first, rest = upper ? first : middle;
     const int64_t known_rows = upper ? last - middle : middle - first, rest_rows = last - first - known_rows;
     solve(known, known + known_rows, b, columns, b_stride);
-    subtract_product(b + rest * b_stride, b_stride, t + rest * t_stride + known, t_stride, b + known * b_stride,
-                     b_stride, rest_rows, known_rows, columns);
+    products.add(-1, {t + rest * t_stride + known, t_stride}, {b + known * b_stride, b_stride}, b + rest * b_stride,
+                 b_stride, rest_rows, known_rows, columns);
     solve(rest, rest + rest_rows, b, columns, b_stride);
   }
 
   /// Stretches of columns on threads.
   void solve_stretches(int64_t first, int64_t last, double* b, int64_t columns, int64_t b_stride) const {
     constexpr int64_t kGrain = 64;
-    runtime::parallel(static_cast<int>(std::min<int64_t>(columns / kGrain, num_threads())),
-                      [&](int thread, int threads) {
-                        const auto [begin, end] = runtime::share(columns, thread, threads, kGrain);
-                        solve_rows(first, last, b + begin, end - begin, b_stride);
-                      });
+    parallel(static_cast<int>(std::min<int64_t>(columns / kGrain, num_threads())), [&](int thread, int threads) {
+      const auto [begin, end] = share(columns, thread, threads, kGrain);
+      solve_rows(first, last, b + begin, end - begin, b_stride);
+    });
   }
   // Four rows at a time: a row of b that is worked on is read and written once for all of them.
   void solve_rows(int64_t first, int64_t last, double* b, int64_t columns, int64_t b_stride) const {
@@ -105,6 +96,7 @@ class Panel {
 
 /// A matrix whose columns are eliminated, of rows that stand `columns` elements apart.
 struct Elimination {
+  const BlockProducts& products;
   double* a;
   int64_t rows, columns;
   Pivots pivots;
@@ -120,9 +112,9 @@ struct Elimination {
   }
   /// The columns from `middle` on, after those before it.
   void follow(int64_t first, int64_t middle, int64_t last) {
-    Triangle{at(0, 0), columns, false, true}.solve(first, middle, at(0, middle), last - middle, columns);
-    subtract_product(at(middle, middle), columns, at(middle, first), columns, at(first, middle), columns, rows - middle,
-                     middle - first, last - middle);
+    Triangle{products, at(0, 0), columns, false, true}.solve(first, middle, at(0, middle), last - middle, columns);
+    products.add(-1, {at(middle, first), columns}, {at(first, middle), columns}, at(middle, middle), columns,
+                 rows - middle, middle - first, last - middle);
   }
   void one_by_one(int64_t first, int64_t last) {
     Panel panel(a, rows, columns, first, last);
@@ -152,15 +144,13 @@ struct Elimination {
 };
 
 /// The order of the first minor of columns `first` to `last` that is not positive, or 0.
-int64_t eliminate_symmetric(double* a, int64_t n, int64_t first, int64_t last) {
+int64_t eliminate_symmetric(const BlockProducts& products, double* a, int64_t n, int64_t first, int64_t last) {
   if (last - first > kColumns) {
     const int64_t middle = middle_of(first, last);
-    if (const int64_t order = eliminate_symmetric(a, n, first, middle)) return order;
-    const double* left = a + middle * n + first;
-    block_of(a + middle * n + middle, n - middle, last - middle, n)
-        .sub_(matmul(block_of(left, n - middle, middle - first, n),
-                     block_of(left, last - middle, middle - first, n).mT()));
-    return eliminate_symmetric(a, n, middle, last);
+    if (const int64_t order = eliminate_symmetric(products, a, n, first, middle)) return order;
+    const Block left{a + middle * n + first, n};
+    products.add(-1, left, left.turned(), a + middle * n + middle, n, n - middle, middle - first, last - middle);
+    return eliminate_symmetric(products, a, n, middle, last);
   }
   Panel panel(a, n, n, first, last);
   int64_t order = 0;
@@ -180,9 +170,8 @@ int64_t eliminate_symmetric(double* a, int64_t n, int64_t first, int64_t last) {
 
 }  // namespace
 
-Pivots factor_lu(double* a, int64_t rows, int64_t columns) {
-  const WithoutInterceptors products_are_executed;
-  Elimination elimination{a, rows, columns, {}};
+Pivots factor_lu(const BlockProducts& products, double* a, int64_t rows, int64_t columns) {
+  Elimination elimination{products, a, rows, columns, {}};
   elimination.pivots.rows.resize(rows);
   std::iota(elimination.pivots.rows.begin(), elimination.pivots.rows.end(), 0);
   const int64_t steps = std::min(rows, columns);
@@ -191,23 +180,56 @@ Pivots factor_lu(double* a, int64_t rows, int64_t columns) {
   return std::move(elimination.pivots);
 }
 
-void solve_triangle(const double* t, int64_t n, bool upper, bool unit, double* b, int64_t columns) {
-  const WithoutInterceptors products_are_executed;
-  Triangle{t, n, upper, unit}.solve(0, n, b, columns, columns);
+void solve_triangle(const BlockProducts& products, const double* t, int64_t n, bool upper, bool unit, double* b,
+                    int64_t columns) {
+  Triangle{products, t, n, upper, unit}.solve(0, n, b, columns, columns);
 }
 
-void solve_lu(const double* lu, const Pivots& pivots, int64_t n, double* b, int64_t columns) {
+void solve_lu(const BlockProducts& products, const double* lu, const Pivots& pivots, int64_t n, double* b,
+              int64_t columns) {
   const std::vector<double> given(b, b + n * columns);
   for (int64_t r = 0; r < n; ++r) std::copy_n(given.data() + pivots.rows[r] * columns, columns, b + r * columns);
-  solve_triangle(lu, n, false, true, b, columns);
-  solve_triangle(lu, n, true, false, b, columns);
+  solve_triangle(products, lu, n, false, true, b, columns);
+  solve_triangle(products, lu, n, true, false, b, columns);
 }
 
-int64_t factor_cholesky(double* a, int64_t n) {
-  const WithoutInterceptors products_are_executed;
-  const int64_t order = eliminate_symmetric(a, n, 0, n);
+int64_t factor_cholesky(const BlockProducts& products, double* a, int64_t n) {
+  const int64_t order = eliminate_symmetric(products, a, n, 0, n);
   for (int64_t k = 0; k < n; ++k) std::fill(a + k * n + k + 1, a + (k + 1) * n, 0);
   return order;
 }
 
-}  // namespace ingot::eager
+// Moler and Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, 2003: method 3, with a Taylor
+// series.
+void exponentiate(const BlockProducts& products, double* a, int64_t n) {
+  constexpr int kMostHalvings = 1100;  // more than f64 has exponents: of a sum beyond it
+  constexpr int kTerms = 16;           // of a norm of a half, the last one is below the last bit of 1
+  double norm = 0;
+  for (int64_t r = 0; r < n; ++r) {
+    double sum = 0;
+    for (int64_t c = 0; c < n; ++c) sum += std::fabs(a[r * n + c]);
+    norm = std::max(norm, sum);
+  }
+  int halvings = 0;
+  while (halvings < kMostHalvings && std::ldexp(norm, -halvings) > 0.5) ++halvings;
+  for (int64_t i = 0; i < n * n; ++i) a[i] = std::ldexp(a[i], -halvings);
+  std::vector<double> sum(static_cast<size_t>(n * n)), product(sum);
+  const auto multiply = [&](const double* x, const double* y) {
+    std::fill(product.begin(), product.end(), 0);
+    products.add(1, {x, n}, {y, n}, product.data(), n, n, n, n);
+  };
+  // Horner's scheme: 1 + a (1 + a / 2 (1 + a / 3 ..
+  for (int64_t i = 0; i < n; ++i) sum[i * n + i] = 1;
+  for (int term = kTerms; term > 0; --term) {
+    multiply(a, sum.data());
+    for (int64_t i = 0; i < n * n; ++i) sum[i] = product[i] / term;
+    for (int64_t i = 0; i < n; ++i) sum[i * n + i] += 1;
+  }
+  for (int i = 0; i < halvings; ++i) {
+    multiply(sum.data(), sum.data());
+    sum.swap(product);
+  }
+  std::copy(sum.begin(), sum.end(), a);
+}
+
+}  // namespace ingot::runtime
