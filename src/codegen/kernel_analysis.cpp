@@ -8,6 +8,8 @@
 namespace ingot::codegen {
 namespace {
 
+constexpr uint64_t kSign = 0x80000000, kMagnitude = 0x7fffffff;  // masks of an f32
+
 Level level_alone(const Kernel& kernel, const Node& n) {
   switch (n.op) {
     case Op::load:
@@ -65,8 +67,8 @@ std::vector<bool> find_live(const Kernel& kernel, const std::vector<Value>& root
 std::optional<uint64_t> half_bits(const Node& constant, DType half) {
   const auto wrapped = [](uint16_t x) { return uint64_t{static_cast<uint32_t>(static_cast<int16_t>(x))}; };
   if (constant.op != Op::constant) return std::nullopt;
-  if (constant.type == Type::i32 && constant.imm == 0x80000000) return wrapped(0x8000);
-  if (constant.type == Type::i32 && constant.imm == 0x7fffffff) return wrapped(0x7fff);
+  if (constant.type == Type::i32 && constant.imm == kSign) return wrapped(0x8000);
+  if (constant.type == Type::i32 && constant.imm == kMagnitude) return wrapped(0x7fff);
   if (constant.type != Type::f32) return std::nullopt;
   const float x = std::bit_cast<float>(static_cast<uint32_t>(constant.imm));
   const uint16_t bits = scalar::to_half(half, x);
@@ -76,6 +78,9 @@ std::optional<uint64_t> half_bits(const Node& constant, DType half) {
 
 void find_halves(const Kernel& kernel, std::vector<DType>& halves) {
   const auto is = [&](Value v, DType d) { return halves[v] == d || half_bits(kernel.nodes[v], d); };
+  const auto masks_sign_out = [&](Value v) {
+    return kernel.nodes[v].op == Op::constant && kernel.nodes[v].imm == kMagnitude;
+  };
   const auto both = [&](Value a, Value b) {
     const DType d = is_half(halves[a]) ? halves[a] : halves[b];
     return is_half(d) && is(a, d) && is(b, d) ? d : DType::f32;
@@ -88,9 +93,11 @@ void find_halves(const Kernel& kernel, std::vector<DType>& halves) {
         return static_cast<DType>(n.imm);
       case Op::bitcast:
         return halves[n.a];
-      case Op::bit_and:
       case Op::bit_or:
-      case Op::bit_xor:
+      case Op::bit_xor:  // the mask of all but the sign would set bits that 16 do not have
+        if (masks_sign_out(n.a) || masks_sign_out(n.b)) return DType::f32;
+        [[fallthrough]];
+      case Op::bit_and:
         return n.type == Type::i32 ? both(n.a, n.b) : DType::f32;
       case Op::min:
       case Op::max:

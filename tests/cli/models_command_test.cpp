@@ -30,9 +30,8 @@ TEST(ModelsCommand, ListsWhatBenchTakes) {
 
 TEST(ModelsCommand, BenchRunsAModelWithRandomWeightsOrAFiles) {
   for (const std::string& arguments : std::vector<std::string>{
-           "mlp --batch 3", "mlp_tiny --mode frozen --threads 1", "mlp_tiny --mode train --batch 4",
-           "unet --mode train", "dlrm --batch 2", "lstm_lm --length 5",
-           "llama --length 7 --batch 2 --weights " + kZoo + "llama.safetensors",
+           "mlp --batch 3", "mlp_tiny --mode frozen --threads 1", "mlp_tiny --mode train --batch 4", "unet",
+           "dlrm --batch 2", "lstm_lm --length 5", "llama --length 7 --batch 2 --weights " + kZoo + "llama.safetensors",
            "llama_decode --weights " + kZoo + "llama.safetensors",
            "llama_decode --weight-format int8 --weights " + kZoo + "llama.safetensors",
            "llama_decode --weight-format bf16 --mode frozen --weights " + kZoo + "llama.safetensors",

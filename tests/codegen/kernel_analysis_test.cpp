@@ -75,13 +75,14 @@ b2 f32 dense written
 %12 = bit_and i32 %10 %11
 %13 = bitcast f32 %12
 %14 = add f32 %13 %0
+%15 = bit_xor i32 %10 %11
 phase 0
   store b2 %14
 )");
   std::vector<DType> halves;
   find_halves(kernel, halves);
   const DType b = DType::bf16, f = DType::f32;
-  EXPECT_EQ(halves, (std::vector<DType>{b, DType::f16, b, b, f, f, f, f, b, f, b, f, b, b, f}));
+  EXPECT_EQ(halves, (std::vector<DType>{b, DType::f16, b, b, f, f, f, f, b, f, b, f, b, b, f, f}));
 }
 
 }  // namespace
