@@ -60,8 +60,9 @@ std::vector<Operand> GraphBuilder::call(OpId op, std::vector<Operand> operands, 
   if (!row.has(kExact))
     for (Operand& operand : operands) {
       if (!operand.is_value()) continue;
-      // What promotes to floats computes with its integers as these floats.
-      bool whole = row.types == &types::float_only && !is_floating(dtype(operand));
+      // What promotes to floats computes with its integers as these floats, what joins its operands with all of them.
+      bool whole =
+          row.types == &types::joined_float || (row.types == &types::float_only && !is_floating(dtype(operand)));
       const Operand given = operand;
       operand = to(operand, widened(row, whole ? declared[0].dtype : dtype(operand)));
       if (dtype(given) == DType::bf16) narrow_.emplace(operand.id, given.id);

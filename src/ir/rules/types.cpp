@@ -152,6 +152,12 @@ void float_only(RuleContext& context) {
   require_floating(context, context.compute);
 }
 
+// A tensor without dims counts as any other: PyTorch broadcasts before it promotes.
+void joined_float(RuleContext& context) {
+  set(context, ingot::promote(self_dtype(context), context.operands[1].dtype));
+  require_floating(context, context.compute);
+}
+
 void each_float(RuleContext& context) {
   for (size_t i = 0; i < context.operands.size(); ++i)
     if (context.operands[i].is_tensor() && !is_floating(context.operands[i].dtype))

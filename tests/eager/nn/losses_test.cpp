@@ -269,5 +269,25 @@ TEST_F(Losses, LinearCrossEntropy) {
                  F::linear_cross_entropy(x, {}, target));
 }
 
+// PyTorch's functions broadcast their operands before they promote.
+TEST(LossTypes, AreTheCommonOneOfBothWithDimsOrNot) {
+  const Tensor one = tensor(1.5f), narrow = tensor({1.f, 2.f, 3.f}).to(kBFloat16), wide = tensor(1.5).to(kFloat64);
+  for (const auto& [x, y] : {std::pair(one, narrow), std::pair(narrow, one)}) {
+    const Tensor squares = F::mse_loss(x, y), distances = F::l1_loss(x, y), smooth = F::smooth_l1_loss(x, y);
+    for (const Tensor& loss : {squares, distances, smooth}) EXPECT_EQ(loss.dtype(), kFloat32);
+    EXPECT_EQ(squares.item<float>(), 0.9166666865348816f);
+    EXPECT_EQ(distances.item<float>(), 0.8333333134651184f);
+    EXPECT_EQ(smooth.item<float>(), 0.4166666567325592f);
+  }
+  EXPECT_EQ(F::mse_loss(ones({3}), wide).dtype(), kFloat64);
+  const std::string whole = message_of([] { F::mse_loss(tensor(1), tensor({1, 2})); });
+  EXPECT_NE(whole.find("a floating point dtype"), std::string::npos) << whole;
+  const Tensor x = narrow.clone().requires_grad_(), t = one.clone().requires_grad_();
+  F::smooth_l1_loss(x, t, "sum").backward();
+  EXPECT_TRUE(equal(x.grad(), tensor({-.5f, .5f, 1.f}).to(kBFloat16)));
+  EXPECT_EQ(t.grad().item<float>(), -1.f);
+  EXPECT_EQ(t.grad().dtype(), kFloat32);
+}
+
 }  // namespace
 }  // namespace ingot
