@@ -250,7 +250,7 @@ const std::multimap<std::string, Call>& calls() {
       {"linalg_qr", {"f64[4, 2]", "linalg_qr(%0)"}},
       {"linalg_eigh", {"f64[2, 3, 3]", "linalg_eigh(%0)"}},
       {"linalg_eigh", {"f64[3, 3]", "linalg_eigh(%0, upper=true, vectors=false)"}},
-      {"linalg_svd", {"f64[2, 3, 3]", "linalg_svd(%0, full_matrices=true)"}},
+      {"linalg_svd", {"f64[3, 3, 3]", "linalg_svd(%0, full_matrices=true)"}},
       {"linalg_svd", {"f64[3, 2]", "linalg_svd(%0)"}},
       {"linalg_svd", {"f64[2, 3]", "linalg_svd(%0, vectors=false)"}},
       {"linalg_matrix_exp", {"f64[3, 2, 2]", "linalg_matrix_exp(%0)"}},
@@ -523,7 +523,7 @@ void make_regular(const OpInfo& op, size_t i, ReferenceTensor* tensor) {
     const int64_t row = at / columns % rows, column = at % columns;
     const auto size = static_cast<double>(std::max(rows, columns));
     tensor->real[at] /= row == column ? 100 : 8 * size * size;
-    if (row == column) tensor->real[at] += 1 + static_cast<double>(row) / size;
+    if (row == column) tensor->real[at] += 1 + static_cast<double>(row) * std::max(1 / size, 0.1);
   }
 }
 

@@ -110,7 +110,7 @@ std::pair<std::vector<Real>, Matrix> eigen(Matrix a) {
   for (int sweep = 0; sweep < 60; ++sweep)
     for (int64_t p = 0; p < n; ++p)
       for (int64_t q = p + 1; q < n; ++q) {
-        if (a(p, q) == 0) continue;
+        if (std::fabs(a(p, q)) <= 1e-22L * (std::fabs(a(p, p)) + std::fabs(a(q, q)))) continue;
         const Real angle = std::atan2(2 * a(p, q), a(q, q) - a(p, p)) / 2, c = std::cos(angle), s = std::sin(angle);
         for (Matrix* m : {&a, &v})
           for (int64_t r = 0; r < n; ++r) {
@@ -231,10 +231,10 @@ void linalg_qr(ReferenceContext& c) {
     std::vector<std::vector<Real>> reflections;
     for (int64_t k = 0; k < r.columns; ++k) {
       std::vector<Real> v(r.rows);
-      Real square = 0;
-      for (int64_t j = k; j < r.rows; ++j) v[j] = r(j, k), square += r(j, k) * r(j, k);
-      if (square == v[k] * v[k]) continue;
-      v[k] += std::copysign(std::sqrt(square), v[k]);
+      Real behind = 0;
+      for (int64_t j = k; j < r.rows; ++j) v[j] = r(j, k), behind += j > k ? v[j] * v[j] : 0;
+      if (behind == 0) continue;
+      v[k] += std::copysign(std::sqrt(v[k] * v[k] + behind), v[k]);
       reflect(v, r);
       reflections.push_back(v);
     }
