@@ -160,6 +160,8 @@ bool has(const ir::Graph& graph, auto f) {
 TEST_F(HostileGradients, AreThoseOfTheReference) {
   int64_t compared = 0;
   for (const Subject& subject : subjects()) {
+    // What is given of a matrix that has no factors has no meaning.
+    if (ir::info(subject.graph.nodes.back().op).has(ir::kMatrices)) continue;
     SCOPED_TRACE(subject.text);
     const ir::Function derived = ir::function_of(subject.text).derived();
     ir::Graph expanded = derived.graph();
