@@ -260,7 +260,8 @@ void linalg_eigh(ReferenceContext& c) {
     if (c.flag("vectors")) put(c.outputs[1], i, v);
   });
 }
-// By the eigenvectors of A A^T and of A^T A. Vectors beyond the shorter side are not determined: they are left out.
+// By the eigenvectors of A A^T and of A^T A. Vectors beyond the shorter side, and those of 0, are not determined:
+// zeros.
 void linalg_svd(ReferenceContext& c) {
   each(c, [&](int64_t i, const Matrix& a) {
     const bool tall = a.rows >= a.columns;
@@ -275,7 +276,7 @@ void linalg_svd(ReferenceContext& c) {
       for (int64_t r = 0; r < longer.rows; ++r) {
         Real sum = 0;
         for (int64_t l = 0; l < k; ++l) sum += longer(r, l) * vectors(l, k - 1 - j);
-        (tall ? u : v)(r, j) = sum / value;
+        if (value > 0) (tall ? u : v)(r, j) = sum / value;
       }
       const Real before = u(0, j);
       turn_sign(u, j);
