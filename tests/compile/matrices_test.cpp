@@ -204,6 +204,16 @@ TEST(CompiledMatrices, ASingularDeterminantHasAGradient) {
   EXPECT_EQ(fast.stats().graph_breaks, 0);
 }
 
+/// They take memory as they run, which there may be none of: nothing is written over an input by then.
+TEST(CompiledMatrices, WhatIsWrittenIsWrittenBehindThem) {
+  const NoGradGuard no_grad;
+  auto fast = compile([](const Tensor& a, const Tensor& sum) { sum.add_(linalg::det(a * 2)); });
+  const Tensor a = positive({3, 3}), sum = zeros({}, kFloat64), expected = 2 * linalg::det(a * 2);
+  fast(a, sum), fast(a, sum);
+  EXPECT_TRUE(same_bits(sum, expected));
+  EXPECT_NE(fast.explain().str().find("a function of matrices may find no memory"), std::string::npos);
+}
+
 /// Larger matrices are made of products of blocks, whatever the number of threads and the instruction set.
 TEST(CompiledMatrices, BlocksHaveTheSameBitsEverywhere) {
   const NoGradGuard no_grad;
