@@ -1,6 +1,11 @@
 #include "trace/graph_checks.h"
 
+#include <algorithm>
 #include <limits>
+#include <optional>
+#include <vector>
+
+#include "ir/rules/rules.h"
 
 namespace ingot::trace {
 
@@ -24,7 +29,7 @@ eager::ValueChecks GraphChecks::of(OpId op, std::span<const Operand> operands, s
 
 void GraphChecks::add(const eager::ValueCheck& check, std::span<Operand> operands, Location location) {
   DimTable& dims = graph_.dims;
-  const Operand checked = operands[check.operand];
+  Operand checked = operands[check.operand];
   auto node = [&](OpId op, std::vector<Operand> list) {
     return Operand::value(graph_.add(op, std::move(list), {}, location));
   };
@@ -49,6 +54,16 @@ void GraphChecks::add(const eager::ValueCheck& check, std::span<Operand> operand
                                                           node(OpId::lt, {largest, Operand::constant(kInfinity)})})});
     wrong = node(OpId::logical_not, {right});
   } else {
+    // Positions that a view repeats are checked once, behind it; who reads them has the view still. Of none there is
+    // nothing to check.
+    const ir::NodeId producer = graph_.values[checked.id].producer;
+    const Dims& positions = graph_.type(checked.id).shape;
+    std::optional<std::vector<ir::Attr>> repeated;
+    if (producer != ir::kNoValue && ir::info(graph_.nodes[producer].op).layout == &ir::layouts::expand &&
+        std::find(positions.begin(), positions.end(), Dim(0)) == positions.end()) {
+      repeated = graph_.nodes[producer].attrs;
+      checked = graph_.nodes[producer].operands[0];
+    }
     const Dims& shape = graph_.type(operands[0].id).shape;
     Dim size = check.dim < 0 ? dims.product(shape) : shape.empty() ? Dim(1) : shape[check.dim];
     Operand last = Operand::size(dims.sub(dims.max(size, 1), 1)), first = Operand::constant(int64_t{0});
@@ -66,7 +81,8 @@ void GraphChecks::add(const eager::ValueCheck& check, std::span<Operand> operand
     // Of nothing, no position is right.
     if (!size.is_constant() || size == Dim(0))
       wrong = node(OpId::logical_or, {wrong, node(OpId::ge, {clamped, Operand::size(size)})});
-    operands[check.operand] = inside;
+    operands[check.operand] =
+        repeated ? Operand::value(graph_.add(OpId::expand, {inside}, *repeated, location)) : inside;
   }
   failed_.push_back(node(OpId::any, {wrong}).id);
 }

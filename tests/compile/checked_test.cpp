@@ -489,5 +489,25 @@ TEST(Checked, PositionsInAnEmptyTensorAreRefused) {
   for (int call = 0; call < 3; ++call) EXPECT_THROW(fast(x), Error);
 }
 
+// Computed positions that a view repeats, as messages of a graph are added up: checked once each.
+TEST(Checked, RepeatedPositionsAreCheckedBehindTheirView) {
+  auto f = [](const Tensor& x, const Tensor& steps, int64_t rows) {
+    const Tensor at = steps.cumsum(0) - 1;
+    return zeros({rows, x.size(1)}).scatter_add(0, at.unsqueeze(1).expand(x.sizes()), x);
+  };
+  auto fast = compile(f);
+  for (int64_t width : {3, 2, 1, 0, 4}) {
+    const Tensor x = rand({4, width}), steps = tensor({1, 0, 1, 1});
+    EXPECT_TRUE(same_bits(fast(x, steps, 3), f(x, steps, 3))) << width;
+  }
+  EXPECT_EQ(fast.stats().fallbacks, 0);
+  EXPECT_EQ(fast.stats().graph_breaks, 0);
+  const Tensor x = rand({4, 3}), wrong = tensor({1, 0, 5, 1}), none = rand({4, 0});
+  const std::string expected = test::error_of([&] { f(x, wrong, 3); });
+  EXPECT_NE(expected.find("scatter_add"), std::string::npos) << expected;
+  EXPECT_EQ(test::error_of([&] { fast(x, wrong, 3); }), expected);
+  EXPECT_TRUE(same_bits(fast(none, wrong, 3), f(none, wrong, 3)));
+}
+
 }  // namespace
 }  // namespace ingot
