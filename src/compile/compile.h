@@ -49,7 +49,8 @@ enum class CompileMode : uint8_t {
 struct CompileOptions {
   CompileMode mode = CompileMode::checked;
   std::string name = {};                  // in logs and errors; a number by default
-  int recompile_limit = 8;                // programs for one stretch of code; beyond it, new paths run eagerly
+  int recompile_limit = 8;                // programs for one stretch of code; beyond it, new paths run eagerly, and
+                                          // 512 calls that did are followed by one more
   std::vector<std::string> disable = {};  // passes and stages of lowering, by name, to bisect a fault
   bool background = false;                // calls run eagerly until their program is ready
   std::optional<Numerics> numerics = {};  // the level of this function; absent: the global one

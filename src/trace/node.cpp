@@ -4,6 +4,13 @@
 
 namespace ingot::trace {
 
+bool Node::may_compile(int64_t limit) {
+  if (compilations < limit + earned) return true;
+  if (++refused < kCallsForAProgram) return false;
+  refused = 0, ++earned;
+  return true;
+}
+
 Node::Node() = default;
 Node::~Node() {
   // A tree is as deep as its calls are long: taken apart without recursion.

@@ -73,6 +73,8 @@ struct Node {
   std::string module;
   std::unique_ptr<FlushPoint> flush;  // Event::flush
   int64_t compilations = 0;           // of the segment that starts here (roots and flushes)
+  int64_t refused = 0;                // calls since then that the recompile limit kept from compiling (the same)
+  int64_t earned = 0;                 // compilations beyond the limit that such calls have paid for (the same)
   int64_t hits = 0;                   // calls that passed here (flushes)
   int64_t last_use = 0;               // number of the latest of them, as the recorder counts
 
@@ -80,6 +82,10 @@ struct Node {
   Node();
   ~Node();
   bool has_sizes() const { return size_attrs || !slots.empty(); }
+  /// Whether one more program may be compiled of the segment that starts here; else a call is counted as refused. Past
+  /// the limit, kCallsForAProgram of these pay for one: what has become the steady state does not stay eager.
+  bool may_compile(int64_t limit);
+  static constexpr int64_t kCallsForAProgram = 512;
 };
 
 /// Operand `number` of a call of `op`, recorded as special.

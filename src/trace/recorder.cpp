@@ -96,7 +96,7 @@ void Recorder::call_at_once(const eager::OpCall& call, std::span<Tensor> outputs
 void Recorder::leave_known_paths(const eager::OpCall& call, std::span<Tensor> outputs) {
   if (const char* reason = why_not_recorded(call)) {
     flush(reason, call.location);
-  } else if (!segment_.cursor()->children.empty() && segment_.root()->compilations >= function_->recompile_limit()) {
+  } else if (!segment_.cursor()->children.empty() && !segment_.root()->may_compile(function_->recompile_limit())) {
     function_->note_limit(caller_line(call.location));
     pass_through(function_->limit_reason());
   } else if (!limits_.may_record()) {

@@ -102,7 +102,7 @@ void SegmentRunner::run(Node& flush) {
     return fall_back(e.what());
   }
   if (!variant) {
-    if (segment_.root()->compilations >= function_.recompile_limit() || point.variants.size() >= kMostVariants) {
+    if (point.variants.size() >= kMostVariants || !segment_.root()->may_compile(function_.recompile_limit())) {
       function_.note_limit(flush.location);
       return run_one_by_one(function_.limit_reason());
     }

@@ -466,6 +466,35 @@ TEST(Checked, TheRecompileLimitStopsNewPathsOnly) {
   EXPECT_EQ(fast.stats().hits, hits + 1);
 }
 
+// Layers that are frozen in turns: each phase is a path of its own, and the last one is the steady state.
+TEST(Checked, PastTheRecompileLimitTheSteadyStateIsCompiled) {
+  std::vector<Tensor> weights;
+  for (int i = 0; i < 4; ++i) weights.push_back(rand({3, 3}).requires_grad_());
+  auto step = [&](const Tensor& x) {
+    Tensor y = x;
+    for (const Tensor& w : weights) y = matmul(y, w);
+    y.sum().backward();
+    NoGradGuard guard;
+    for (const Tensor& w : weights)
+      if (w.requires_grad()) w.sub_(w.grad() * 1e-3), w.mutable_grad() = Tensor();
+    return y.detach();
+  };
+  auto fast = compile(step, {.recompile_limit = 2});
+  const Tensor x = rand({2, 3});
+  for (size_t phase = 0; phase < 3; ++phase) {
+    weights[phase].requires_grad_(false);
+    for (int i = 0; i < 3; ++i) fast(x);
+  }
+  EXPECT_EQ(fast.stats().compilations, 2);
+  EXPECT_GT(fast.stats().recompile_limit_hits, 0);
+  for (int i = 0; i < 520; ++i) fast(x);
+  EXPECT_EQ(fast.stats().compilations, 3);
+  const int64_t hits = fast.stats().hits, refused = fast.stats().recompile_limit_hits;
+  for (int i = 0; i < 10; ++i) fast(x);
+  EXPECT_EQ(fast.stats().hits, hits + 10);
+  EXPECT_EQ(fast.stats().recompile_limit_hits, refused);
+}
+
 TEST(Checked, RecompilesSayWhichGuardFailed) {
   auto fast = compile([](const Tensor& x) { return x + 1; });
   fast(ones({4}));
