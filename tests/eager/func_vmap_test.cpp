@@ -164,8 +164,8 @@ TEST(Vmap, Errors) {
   says(of_slice([](const Tensor& v) { return v.matmul(ones({4, 2}, kFloat64)); }), "matmul: other: got shape [4, 2]");
   says(of_slice([](const Tensor& v) { return v.as_strided({2}, {1}); }), "as_strided: self");
   says(of_slice([](const Tensor& v) { return v.backward(), v; }), "backward: self: got a tensor inside of a vmap");
-  const auto inverse = [](const Tensor& v) { return linalg::inv(v.outer(v) + eye(3, {}, kFloat64)).sum(); };
-  says([&] { vmap(func::grad(inverse))(x); }, "a tensor inside of a vmap that requires grad");
+  const auto pseudo_inverse = [](const Tensor& v) { return linalg::pinv(v.outer(v) + eye(3, {}, kFloat64)).sum(); };
+  says([&] { vmap(func::grad(pseudo_inverse))(x); }, "a tensor inside of a vmap that requires grad");
   says([&] { vmap([](const Tensor& v) { return v; }, 2)(x); }, "vmap: in_dims: got 2, expected a dim from -2 to 1");
   says([&] { vmap([](const Tensor& v) { return v; }, {0, 0})(x); }, "vmap: in_dims: got 2 dims, expected 1");
   says([&] { vmap([](const Tensor& v) { return v; }, nullopt)(x); }, "vmap: in_dims: got no argument with a batch");
