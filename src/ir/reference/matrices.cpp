@@ -213,7 +213,9 @@ void linalg_pivot_order(ReferenceContext& c) {
   for (int64_t i = 0; i < c.out().size(); i += std::max<int64_t>(rows, 1)) {
     const auto order = c.out().integer.begin() + i;
     std::iota(order, order + rows, 0);
-    for (int64_t j = 0; j < k; ++j) std::swap(order[j], order[pivots.integer[i / rows * k + j] - 1]);
+    for (int64_t j = 0; j < k; ++j)
+      if (const int64_t other = pivots.integer[i / rows * k + j] - 1; other >= 0 && other < rows)
+        std::swap(order[j], order[other]);
   }
 }
 // The signs are LAPACK's: each reflection takes a column to the other side of 0.
@@ -304,7 +306,7 @@ void linalg_matrix_exp(ReferenceContext& c) {
 void linalg_failed(ReferenceContext& c) {
   const ReferenceTensor& info = c.tensor("info");
   for (int64_t i = 0; i < info.size(); ++i) {
-    if (info.integer[i] != 0) c.refuse("info", std::to_string(info.integer[i]), "0");
+    if (info.at(i) != 0) c.refuse("info", std::to_string(info.at(i)), "0");
     c.out().integer[i] = 0;
   }
 }
