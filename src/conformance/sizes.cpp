@@ -188,8 +188,10 @@ Outcome run_sizes(const Case& c, const BoundCase& bound) {
   const CaseTensor* first = nullptr;
   for_each_tensor(c, [&](const CaseTensor& t) { first = first ? first : &t; });
   const bool sorted_by_index = c.find(c.args.size(), "sorter") != nullptr;  // which does not sort what is repeated
+  // What repeats its rows is singular, which these tell instead of refusing it; what they give then has no meaning.
+  const bool tells_of_singular = c.op.ends_with("_ex");
   for (size_t d = 0; first && !sorted_by_index && d < first->shape.size(); ++d) {
-    if (first->shape[d] < 2) continue;
+    if (first->shape[d] < 2 || (tells_of_singular && d + 2 >= first->shape.size())) continue;
     for (Same same : {Same::none, Same::right, Same::left, Same::size})
       if (std::optional<Outcome> varied = vary(c, bound, {first->shape, d, same})) {
         varied->sizes_varied += outcome.sizes_varied;
