@@ -245,7 +245,8 @@ void factor_singular(const BlockProducts& products, const double* a, int64_t row
   for (int64_t i = k; i < long_count; ++i) directions[i * length + i] = 1;
   Reflections{products, lines.data(), d_weights.data(), k, length, length}.apply_reversed(directions.data(), long_count,
                                                                                           length);
-  Reflections{products, across.data() + 1, e_weights.data(), k - 1, k - 1, k}.apply_reversed(others.data() + 1, k, k);
+  if (k > 1)
+    Reflections{products, across.data() + 1, e_weights.data(), k - 1, k - 1, k}.apply_reversed(others.data() + 1, k, k);
   const std::vector<double>&left = tall ? directions : others, &right = tall ? others : directions;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < u_columns; ++c) u[r * u_columns + c] = left[c * rows + r];
