@@ -224,6 +224,7 @@ Expr Builder::end_rare(Expr mask, Expr usual, Expr result) {
   }
   // The result was there already: nothing of the region is needed.
   for (; kernel_.nodes.size() > region_start_; kernel_.nodes.pop_back()) known_.erase(kernel_.nodes.back());
+  halves_.resize(std::min(halves_.size(), region_start_));
   return choose(mask, result, usual);
 }
 

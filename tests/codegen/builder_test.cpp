@@ -92,6 +92,10 @@ TEST_F(BuilderTest, RareHoldsItsOwnNodes) {
   EXPECT_EQ(b[b[second.value].c].region, 2);
   // A result that was there before needs no region, and a constant mask no branch.
   EXPECT_EQ(b[b.rare(m, x, [&] { return (x - y, before); }).value].op, Op::select);
+  // What a region left behind that was not needed says nothing of the nodes that take its numbers.
+  b.rare(m, x, [&] { return (round_to(abs(round_to(sqrt(y), DType::bf16)), DType::bf16), before); });
+  const Expr wide = sqrt(x) * x;
+  EXPECT_NE(round_to(wide, DType::bf16).value, wide.value);
   EXPECT_EQ(b.rare(b.truth(false), x, [&] { return y; }).value, x.value);
   k.buffers.push_back({DType::f32, Access::dense, true});
   k.phases = {Phase{{{3, (r + second + outside).value}}, {}, {}, {}}};
