@@ -78,7 +78,8 @@ constexpr int64_t lines_fetched(int64_t steps, int64_t bytes) { return steps * (
 
 /// What a tile kernel is called with: C[rows x 16*vectors] (+)= A x B over k. Strides in bytes.
 struct TileFrame {
-  // Row i at a + i * a_stride, k contiguous; of an A across: k at a + k * a_stride, rows contiguous; of a listed one:
+  // Row i at a + i * a_stride, k contiguous; of an A across: k (of bf16, a pair of k) at a + k * a_stride, rows
+  // contiguous; of a listed one:
   // addresses, that of row i for run r at a + r * a_stride + 8 i; listed with B: two addresses a step of k; channels
   // with B: a_stride from step to step.
   const char* a;
@@ -362,7 +363,8 @@ struct Conv2dStep {
 };
 
 /// The gradient of a convolution's weight, [Cout, C / groups, KH, KW], row-major: a product of the gradient of its
-/// result [Cout / groups, (n, oh, ow)] and patches [(n, oh, ow), (kh, kw, c)], both read where they lie.
+/// result [Cout / groups, (n, oh, ow)] and patches [(n, oh, ow), (kh, kw, c)], both read where they lie. Of bf16 it is
+/// f32, and two pixels are multiplied at a time; not where each channel is a group.
 struct Conv2dWeightStep {
   static constexpr const char* kName = "conv2d_weight";
   DType dtype = DType::f32;

@@ -195,7 +195,7 @@ struct TileSpec {
   int vectors = 1;              // columns in units of 16; 1 .. max_tile_vectors(target)
   // B is read as it lies: k contiguous, columns b_stride apart. One row, all of 16 columns; see may_be_transposed().
   bool transposed = false;
-  RowsOfA rows_of_a = RowsOfA::along;  // any other but listed: not with bf16
+  RowsOfA rows_of_a = RowsOfA::along;  // with bf16: this, listed, or across in pairs of k: [(k + 1) / 2][rows][2]
   /// Panels of B, TileFrame::b_stride apart, whose columns all exist and lie side by side in C: few rows alone are too
   /// few sums to keep the multipliers busy. Of a tile that takes all of k.
   int panels = 1;

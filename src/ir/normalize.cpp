@@ -61,6 +61,23 @@ Operand mask_of_one_batch(GraphBuilder& b, const Operand& mask, const Dims& quer
   return b.expand(mask, whole);
 }
 
+/// A call whose last attribute is out_dtype: of bf16, if it may be and all operands were, else of what they are.
+Outputs of_bf16_or_wide(GraphBuilder& b, const CompositeCall& call, bool may) {
+  std::vector<Attr> attrs = call.attrs;
+  attrs.back() = {};
+  std::vector<Operand> narrow = call.operands;
+  auto narrows = [&](Operand& x) {
+    if (!x.is_value()) return true;
+    const std::optional<Operand> found = b.narrow(x);
+    if (found) x = *found;
+    return found.has_value();
+  };
+  if (!may || !std::all_of(narrow.begin(), narrow.end(), narrows))
+    return b.primitive(call.op.id, call.operands, std::move(attrs));
+  attrs.back() = Attr::of(DType::f32);
+  return {b.primitive_of_narrow(call.op.id, std::move(narrow), std::move(attrs), call.operands)};
+}
+
 }  // namespace
 
 namespace normal {
@@ -117,25 +134,16 @@ Outputs matmul(GraphBuilder& b, const CompositeCall& call) {
   return {b.reshape(b.primitive(OpId::matmul, {self, other}, {Attr()})[0], result)};
 }
 
+// Where each channel is a group, there are no two products to a sum.
 Outputs conv2d(GraphBuilder& b, const CompositeCall& call) {
   if (!is_floating(call.result)) return {convolution_as_product(b, call)};
-  std::vector<Attr> attrs = call.attrs;
-  attrs.back() = {};
-  // Where each channel is a group there are no two products to a sum.
-  if (b.convolves_bf16() && !b.dims().is_one(b.shape(call.operands[1])[1])) {
-    std::vector<Operand> narrow = call.operands;
-    auto narrows = [&](Operand& x) {
-      if (!x.is_value()) return true;
-      const std::optional<Operand> found = b.narrow(x);
-      if (found) x = *found;
-      return found.has_value();
-    };
-    if (std::all_of(narrow.begin(), narrow.end(), narrows)) {
-      attrs.back() = Attr::of(DType::f32);
-      return {b.primitive_of_narrow(call.op.id, std::move(narrow), std::move(attrs), call.operands)};
-    }
-  }
-  return b.primitive(call.op.id, call.operands, std::move(attrs));
+  return of_bf16_or_wide(b, call, b.convolves_bf16() && !b.dims().is_one(b.shape(call.operands[1])[1]));
+}
+
+// Where each channel is a group, tiles multiply channels by channels.
+Outputs conv2d_weight_backward(GraphBuilder& b, const CompositeCall& call) {
+  const Dim channels = b.shape(call.operands[0])[1], groups = call.attribute("groups").integer;
+  return of_bf16_or_wide(b, call, b.convolves_bf16() && !b.dims().equal(channels, groups));
 }
 
 Outputs scaled_dot_product_attention_backward(GraphBuilder& b, const CompositeCall& call) {

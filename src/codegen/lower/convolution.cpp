@@ -173,7 +173,7 @@ void write_conv_weight(StepWriter& w, uint32_t group) {
   const Output& output = g.outputs[0];
   Step step = w.named_step();
   Conv2dWeightStep conv;
-  conv.dtype = output.dtype;
+  conv.dtype = g.operands[0].dtype;
   auto operand = [&](size_t i) {
     const StoredOperand& from = g.operands[i];
     step.bytes = w.dims.add(step.bytes, bytes(w.dims, w.dims.product(w.graph.type(from.value).shape), conv.dtype));
@@ -184,7 +184,7 @@ void write_conv_weight(StepWriter& w, uint32_t group) {
   conv.stride = pair(node.attrs[1]), conv.padding = pair(node.attrs[2]), conv.dilation = pair(node.attrs[3]);
   conv.groups = node.attrs[4].integer;
   conv.out.buffer = output.buffer;
-  conv.out.strides = bytes(w.dims, output.strides, conv.dtype);
+  conv.out.strides = bytes(w.dims, output.strides, output.dtype);
 
   const Dims &x = conv.input_shape, &weight = conv.weight_shape, &slope = w.graph.type(g.operands[1].value).shape;
   const Dim pixels = w.dims.mul(slope[0], w.dims.mul(slope[2], slope[3]));
@@ -196,13 +196,15 @@ void write_conv_weight(StepWriter& w, uint32_t group) {
   };
   inside(0, x, conv.input_inside);
   inside(1, slope, conv.gradient_inside);
-  conv.raw.buffer = raw_buffer(w, output.value, conv.dtype);
+  conv.raw.buffer = raw_buffer(w, output.value, output.dtype);
   const bool depthwise = conv.groups > 1 && w.dims.is_one(weight[1]) && w.dims.equal(weight[0], conv.groups);
-  conv.kernels =
-      product_kernels(w.target, {.dtype = conv.dtype, .a = depthwise ? RowsOfA::channels_with_b : RowsOfA::with_b});
+  conv.kernels = product_kernels(w.target, {.dtype = conv.dtype,
+                                            .a = depthwise                   ? RowsOfA::channels_with_b
+                                                 : conv.dtype == DType::bf16 ? RowsOfA::across
+                                                                             : RowsOfA::with_b});
   const Dim elements = w.dims.product(weight);
   step.operations = w.dims.mul(w.dims.mul(elements, 2), pixels);
-  step.bytes = w.dims.add(step.bytes, bytes(w.dims, elements, conv.dtype));
+  step.bytes = w.dims.add(step.bytes, bytes(w.dims, elements, output.dtype));
   step.work = std::move(conv);
   w.append(std::move(step));
 }

@@ -226,7 +226,8 @@ void fuse_conv_weight(Fusion& f, ir::NodeId n) {
   const uint32_t g = f.new_group(Group::Kind::conv_weight, {});
   f.groups[g].anchor = &node;
   std::vector<StoredOperand> operands;
-  for (const ir::Operand& o : node.operands) operands.push_back(f.memory_operand(o.id, g, f.graph.type(v).dtype, true));
+  for (const ir::Operand& o : node.operands)
+    operands.push_back(f.memory_operand(o.id, g, f.graph.type(o.id).dtype, true));
   f.groups[g].operands = std::move(operands);
   f.store_in(v, g, {});
   f.join(n, g);

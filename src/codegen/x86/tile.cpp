@@ -45,8 +45,9 @@ class Tile {
         goes_on_(goes_on(spec, target)),
         whole_k_(takes_whole_k(spec, target)),
         sums_(spec, v_) {
-    INGOT_CHECK(spec.rows_of_a == RowsOfA::along || (spec.rows_of_a == RowsOfA::listed && dot_) || !pairs_,
-                "a tile of pairs of k reads an A whose k is contiguous");
+    INGOT_CHECK(spec.rows_of_a == RowsOfA::along || !pairs_ ||
+                    (dot_ && (spec.rows_of_a == RowsOfA::listed || spec.rows_of_a == RowsOfA::across)),
+                "a tile of pairs of k reads pairs of an A");
     INGOT_CHECK(spec.panels == 1 || (whole_k_ && spec.panels <= 4), "more than one panel for many rows");
     INGOT_CHECK(!dot_ || target.bf16_dot, "a tile of bf16 on a target without vdpbf16ps");
   }
@@ -405,7 +406,7 @@ class Tile {
   }
   /// Step `u` of the unrolled ones, and bytes beyond it.
   Mem a_at(int row, int u, int64_t offset) const {
-    if (across()) return a_beyond(kA, u, row * ingot::size_of(spec_.a));
+    if (across()) return a_beyond(kA, u, row * step_bytes());
     if (listed()) return Mem::at(kRows[row], kAt, 1, u * step_bytes() + offset);
     return a_beyond(row < 4 ? kA : kA4, row % 4, u * step_bytes() + offset);
   }

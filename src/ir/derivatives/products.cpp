@@ -68,9 +68,9 @@ Gradients conv2d(GraphBuilder& b, const DerivedCall& call) {
     if (groups > 1 && b.dims().equal(kernel[1], 1) && !b.dims().equal(kernel[0], groups))
       return of_spread_weight(b, call, x, g, kernel);
     const Attr sizes = Attr::of(Dims{b.dims().hint(kernel[2]), b.dims().hint(kernel[3])});
-    return b.primitive(OpId::conv2d_weight_backward, {x, g},
-                       {sizes, call.attribute("stride"), call.attribute("padding"), call.attribute("dilation"),
-                        call.attribute("groups")})[0];
+    return b.call(OpId::conv2d_weight_backward, {x, g},
+                  {sizes, call.attribute("stride"), call.attribute("padding"), call.attribute("dilation"),
+                   call.attribute("groups"), Attr()})[0];
   };
   return each(call, {[&] { return b.reshape(of_image(b, call, g, weight, b.shape(x)), given); }, for_weight,
                      [&] {

@@ -415,6 +415,11 @@ void same_float(RuleContext& context) {
   require_floating(context, context.compute);
 }
 
+void float_product(RuleContext& context) {
+  product(context);
+  require_floating(context, context.compute);
+}
+
 void matrices(RuleContext& context) {
   same(context);
   if (context.compute != DType::f64)

@@ -96,6 +96,35 @@ void transpose_line(const char* from, int64_t width, int64_t channels, int64_t s
   }
 }
 
+/// Dense lines of numbers of 16 bits: eight pixels of eight channels at a time. Returns how many pixels it moved.
+int64_t transpose_eights(const char* from, int64_t width, int64_t channels, int64_t channel_step, char* to,
+                         int64_t to_step) {
+  const int64_t moved = width / 8 * 8, whole = channels / 8 * 8;
+  for (int64_t first = 0; first < whole; first += 8)
+    for (int64_t x = 0; x < moved; x += 8) {
+      __m128i line[8], pairs[8], fours[8];
+      for (int c = 0; c < 8; ++c)
+        line[c] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + (first + c) * channel_step + 2 * x));
+      for (int c = 0; c < 8; c += 2) {
+        pairs[c] = _mm_unpacklo_epi16(line[c], line[c + 1]);
+        pairs[c + 1] = _mm_unpackhi_epi16(line[c], line[c + 1]);
+      }
+      for (int c = 0; c < 8; c += 4)
+        for (int half = 0; half < 2; ++half) {
+          fours[c + 2 * half] = _mm_unpacklo_epi32(pairs[c + half], pairs[c + half + 2]);
+          fours[c + 2 * half + 1] = _mm_unpackhi_epi32(pairs[c + half], pairs[c + half + 2]);
+        }
+      char* pixel = to + x * to_step + 2 * first;
+      for (int i = 0; i < 4; ++i, pixel += 2 * to_step) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(pixel), _mm_unpacklo_epi64(fours[i], fours[i + 4]));
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(pixel + to_step), _mm_unpackhi_epi64(fours[i], fours[i + 4]));
+      }
+    }
+  transpose_line<uint16_t>(from + whole * channel_step, moved, channels - whole, 2, channel_step, to + 2 * whole,
+                           to_step);
+  return moved;
+}
+
 // A few channels of a few columns at a time, all taps of them: each line of the weights comes into L1 once, and columns
 // whose distance is a multiple of many lines do not drive one another out. From one column on. `kPair` channels lie
 // side by side in each column; where the last ones are not that many, zeros follow.
@@ -254,12 +283,13 @@ void copy_channels_inside(const char* from, int64_t width, int64_t channels, int
     for (int64_t x = 0; x < width; ++x) copy_bytes(to + x * to_step, from + x * step, pixel);
   else if (element == 8)
     transpose_line<double>(from, width, channels, step, channel_step, to, to_step);
-  else if (element == 2)
-    transpose_line<uint16_t>(from, width, channels, step, channel_step, to, to_step);
   else {
-    const int64_t moved = step == element ? transpose_fours(from, width, channels, channel_step, to, to_step) : 0;
-    transpose_line<float>(from + moved * step, width - moved, channels, step, channel_step, to + moved * to_step,
-                          to_step);
+    const bool narrow = element == 2;
+    const int64_t moved = step != element ? 0
+                          : narrow        ? transpose_eights(from, width, channels, channel_step, to, to_step)
+                                          : transpose_fours(from, width, channels, channel_step, to, to_step);
+    (narrow ? transpose_line<uint16_t> : transpose_line<float>)(from + moved * step, width - moved, channels, step,
+                                                                channel_step, to + moved * to_step, to_step);
   }
 }
 

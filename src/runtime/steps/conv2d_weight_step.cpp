@@ -5,7 +5,10 @@
 // packed a block of k at a time, as pixels of many channels lie so far apart that they meet in few sets of a cache;
 // those of the gradient are the same for all taps. Where each channel is a group, tiles have a row a tap and multiply
 // channels by channels. Of few channels, which would be few rows, those of all taps are put side by side first, a block
-// of k at a time.
+// of k at a time. Of bf16 two pixels are multiplied at a time (vdpbf16ps): both operands are packed in pairs of those
+// that a tap meets.
+#include <emmintrin.h>
+
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -21,7 +24,7 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kBlock = canonical::kProductBlock, kVector = 16;
+constexpr int64_t kBlock = canonical::kProductBlock, kVector = 16, kLine = 64;
 constexpr int64_t kFewChannels = 3, kMostPatch = 1024;  // of all taps: a block of k of them stays in L2
 constexpr int64_t kFewestRows = 4;                      // of a tile, where another thread could have the rest
 constexpr int64_t kFewestPanels = 4, kFewestTiles = 8;  // that read what is packed
@@ -40,11 +43,38 @@ void put_channels(const char* const* pixels, int64_t count, int64_t offset, size
   (void)((bytes == Known && put(std::integral_constant<size_t, Known>())) || ... || put(bytes));
 }
 
+/// Two pixels side by side, channel by channel.
+void put_pair(const char* first, const char* second, int64_t channels, char* to) {
+  auto load = [](const char* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); };
+  auto store = [](char* at, __m128i pairs) { _mm_storeu_si128(reinterpret_cast<__m128i*>(at), pairs); };
+  for (; channels >= 8; channels -= 8, first += 16, second += 16, to += 32) {
+    const __m128i a = load(first), b = load(second);
+    store(to, _mm_unpacklo_epi16(a, b));
+    store(to + 16, _mm_unpackhi_epi16(a, b));
+  }
+  if (channels >= 4) {
+    auto half = [](const char* from) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)); };
+    store(to, _mm_unpacklo_epi16(half(first), half(second)));
+    channels -= 4, first += 8, second += 8, to += 16;
+  }
+  for (; channels > 0; --channels, first += 2, second += 2, to += 4)
+    std::memcpy(to, first, 2), std::memcpy(to + 2, second, 2);
+}
+
+/// So many pixels, every other address, in pairs `step` bytes apart; beside an odd last one zeros.
+void put_pairs(const char* const* pixels, int64_t count, int64_t offset, int64_t channels, const char* zeros, char* to,
+               int64_t step) {
+  for (; count > 1; count -= 2, pixels += 4, to += step) put_pair(pixels[0] + offset, pixels[2] + offset, channels, to);
+  if (count) put_pair(pixels[0] + offset, zeros, channels, to);
+}
+
 class Conv2dWeightDriver final : public StepDriver {
  public:
   Conv2dWeightDriver(const Conv2dWeightStep& step, const ProductCalls& calls, const BindContext& context)
       : g_(geometry_of(step, context)),
+        pairs_(step.dtype == DType::bf16),
         element_(size_of(step.dtype)),
+        sum_(pairs_ ? int64_t{sizeof(float)} : element_),
         max_vectors_(step.kernels->max_vectors),
         depthwise_(step.kernels->rows_of_a == RowsOfA::channels_with_b),
         side_by_side_(!depthwise_ && g_.group_channels <= kFewChannels && g_.taps() * g_.group_channels <= kMostPatch),
@@ -55,6 +85,7 @@ class Conv2dWeightDriver final : public StepDriver {
         raw_(context.argument(step.raw)) {
     if (step.input_inside) input_inside_ = context.argument(*step.input_inside);
     if (step.gradient_inside) gradient_inside_ = context.argument(*step.gradient_inside);
+    INGOT_CHECK(!pairs_ || !depthwise_, "channels by channels there are no pairs");
     // Vectors run along the channels that fill them better, or else along more of them: a vector takes a whole line of
     // a pixel, the rows of a tile a piece of one.
     auto filled = [](int64_t n) {
@@ -72,9 +103,9 @@ class Conv2dWeightDriver final : public StepDriver {
     const int64_t shared = side_by_side_ ? std::clamp<int64_t>(rows / kFewestRows, 1, context.threads) : 1;
     row_tiles_ = Pieces(rows, step.kernels->max_rows, shared);
     // Results of a group: [Cout, (kh, kw, c)] or [(kh, kw, c), Cout].
-    raw_out_ = (along_input_ ? patch : 1) * element_, raw_in_ = (along_input_ ? 1 : g_.group_out) * element_;
-    raw_group_ = depthwise_ ? element_ : g_.group_out * patch * element_;  // depthwise: [(kh, kw), C]
-    raw_tap_ = depthwise_ ? g_.channels * element_ : g_.group_channels * raw_in_;
+    raw_out_ = (along_input_ ? patch : 1) * sum_, raw_in_ = (along_input_ ? 1 : g_.group_out) * sum_;
+    raw_group_ = depthwise_ ? sum_ : g_.group_out * patch * sum_;  // depthwise: [(kh, kw), C]
+    raw_tap_ = depthwise_ ? g_.channels * sum_ : g_.group_channels * raw_in_;
     k_ = saturating_product(g_.batch, g_.pixels());
     units_ = saturating_product(panels_.count, row_tiles_.count);
     if (!depthwise_) units_ = saturating_product(units_, saturating_product(g_.groups, side_by_side_ ? 1 : g_.taps()));
@@ -106,7 +137,7 @@ class Conv2dWeightDriver final : public StepDriver {
   }
   int64_t scratch_bytes(const StepState&) const override {
     if (depthwise_) return kBlock * (1 + most_rows()) * 8;
-    return kListBytes + (side_by_side_ ? row_tiles_.count * tile_bytes() : packed_bytes());
+    return kListBytes + (side_by_side_ ? patches_bytes() : packed_bytes());
   }
   bool idle(const StepState&, int phase) const override {
     return phase == 0 && !zeros_ && !input_inside_ && !gradient_inside_;
@@ -116,28 +147,37 @@ class Conv2dWeightDriver final : public StepDriver {
   struct Addresses {
     const char *a, *b;
   };
-  /// What of the gradient is packed, of a block of k: its pixels are the same for all taps.
+  /// What of the gradient is packed, of a block of k: its pixels are the same for all taps, or those that this tap
+  /// meets.
   struct PackedGradient {
-    int64_t group = -1;
+    static constexpr int64_t kAll = -1;
+    int64_t group = -1, tap = kAll;
     Range pieces{0, 0};
     /// False if it is these already.
-    bool become(Range wanted) {
-      if (wanted.begin == pieces.begin && wanted.end == pieces.end) return false;
-      pieces = wanted;
+    bool become(Range wanted, int64_t of_tap) {
+      if (wanted.begin == pieces.begin && wanted.end == pieces.end && of_tap == tap) return false;
+      pieces = wanted, tap = of_tap;
       return true;
     }
   };
   static constexpr int64_t kListBytes = kBlock * static_cast<int64_t>(sizeof(Addresses));
   int64_t most_rows() const { return row_tiles_.each + (row_tiles_.extra ? 1 : 0); }  // of a tile
-  int64_t tile_bytes() const { return kBlock * most_rows() * element_; }              // of a block of k
-  int64_t panel_bytes() const { return kBlock * most_columns() * element_; }
+  // Of a block of k; with a line between, or all would begin in the same set of L1.
+  int64_t tile_bytes() const { return round_up(kBlock * most_rows() * element_, kLine) + kLine; }
+  int64_t panel_bytes() const { return kBlock * most_columns() * element_ + kLine; }
   int64_t most_columns() const { return (panels_.each + (panels_.extra ? 1 : 0)) * kVector; }  // of a panel
+  int64_t columns_of(int64_t panel) const {
+    return std::min(columns_ - panels_.begin(panel) * kVector, panels_.size(panel) * kVector);
+  }
   // Tiles' and panels' rows that are packed at a time.
   int64_t packed_tiles() const { return packed_pieces(row_tiles_.count, tile_bytes(), along_input_); }
   int64_t packed_panels() const { return packed_pieces(panels_.count, panel_bytes(), !along_input_); }
   static int64_t packed_pieces(int64_t count, int64_t bytes, bool of_gradient) {
     const int64_t most = (of_gradient ? kPackedGradient : kPacked) / std::max<int64_t>(bytes, 1);
     return std::clamp<int64_t>(most, 1, std::max<int64_t>(count, 1));
+  }
+  int64_t patches_bytes() const {
+    return row_tiles_.count * tile_bytes() + (pairs_ ? panels_.count * panel_bytes() : 0);
   }
   int64_t packed_bytes() const { return kListBytes + packed_tiles() * tile_bytes() + packed_panels() * panel_bytes(); }
 
@@ -158,7 +198,7 @@ class Conv2dWeightDriver final : public StepDriver {
       PackedGradient packed;
       for (int64_t unit = units.begin; unit < units.end;) {
         const int64_t tap = unit / of_tap, end = std::min(units.end, (tap + 1) * of_tap);  // of all groups
-        if (tap / g_.taps() != packed.group) packed = {tap / g_.taps(), {}};
+        if (tap / g_.taps() != packed.group) packed = {.group = tap / g_.taps()};
         list_pixels(state, packed.group, tap % g_.taps(), k, std::min(kBlock, k_ - k), list);
         multiply_block(state, tap, {unit - tap * of_tap, end - tap * of_tap}, k, list, packed);
         unit = end;
@@ -173,54 +213,61 @@ class Conv2dWeightDriver final : public StepDriver {
     const Range all_panels{units.begin / rows, ceil_div(units.end, rows)};
     // What L1 holds as it lies is read so.
     const int64_t input_bytes = kBlock * g_.channels * element_, gradient_bytes = kBlock * g_.out_channels * element_;
-    const bool packs_rows = all_panels.end - all_panels.begin >= kFewestPanels &&
-                            (along_input_ ? gradient_bytes : input_bytes) > kReadAsItLies;
-    const bool packs_columns = std::min(rows, units.end - units.begin) >= kFewestTiles &&
-                               (along_input_ ? input_bytes : gradient_bytes) > kReadAsItLies;
+    const bool packs_rows = pairs_ || (all_panels.end - all_panels.begin >= kFewestPanels &&
+                                       (along_input_ ? gradient_bytes : input_bytes) > kReadAsItLies);
+    const bool packs_columns = pairs_ || (std::min(rows, units.end - units.begin) >= kFewestTiles &&
+                                          (along_input_ ? input_bytes : gradient_bytes) > kReadAsItLies);
     Addresses* packed = list + kBlock;
     char *packed_rows = reinterpret_cast<char*>(packed + kBlock),
          *packed_columns = packed_rows + packed_tiles() * tile_bytes();
     TileFrame frame{};
-    frame.a = reinterpret_cast<const char*>(packed);
     frame.c_stride = row_step;
     frame.accumulate = k > 0;
     // Pixels beyond the image are no terms of the sum.
-    const int64_t count = std::min(kBlock, k_ - k);
+    int64_t count = std::min(kBlock, k_ - k), of_tap = PackedGradient::kAll;
     const char* const zeros = zeros_of(state);
-    for (int64_t i = 0; i < count; ++i) {
-      packed[frame.k] = {packs_rows ? packed_rows + i * most_rows() * element_ : list[i].a,
-                         packs_columns ? packed_columns + i * most_columns() * element_ : list[i].b};
-      frame.k += (along_input_ ? list[i].b : list[i].a) != zeros;
+    auto beyond = [&](const Addresses& pixel) { return (along_input_ ? pixel.b : pixel.a) == zeros; };
+    if (pairs_) {
+      const int64_t met = std::remove_if(list, list + count, beyond) - list;
+      if (met < count) of_tap = tap, count = met;
+      frame.k = round_up(count, 2), frame.a_stride = 2 * most_rows() * element_;
+    } else {
+      frame.a = reinterpret_cast<const char*>(packed);
+      for (int64_t i = 0; i < count; ++i) {
+        packed[frame.k] = {packs_rows ? packed_rows + i * most_rows() * element_ : list[i].a,
+                           packs_columns ? packed_columns + i * most_columns() * element_ : list[i].b};
+        frame.k += !beyond(list[i]);
+      }
     }
     char* c = raw_.at(state) + tap / g_.taps() * raw_group_ + tap % g_.taps() * raw_tap_;
-    auto columns_of = [&](int64_t panel) {
-      return std::min(columns_ - panels_.begin(panel) * kVector, panels_.size(panel) * kVector);
-    };
     const int64_t panels_each = packs_columns ? packed_panels() : panels_.count,
                   tiles_each = packs_rows ? packed_tiles() : rows;
     for (Range panels{all_panels.begin, 0}; panels.begin < all_panels.end; panels.begin = panels.end) {
       panels.end = std::min(panels.begin + panels_each, all_panels.end);
-      if (packs_columns && (along_input_ || gradient.become(panels)))
-        pack(&list->b, count, panels, packed_columns, panel_bytes(), most_columns(), [&](int64_t panel) {
-          return Range{panels_.begin(panel) * kVector, panels_.begin(panel) * kVector + columns_of(panel)};
+      if (packs_columns && (along_input_ || gradient.become(panels, of_tap)))
+        pack(state, &list->b, count, panels, packed_columns, panel_bytes(), [&](int64_t panel) {
+          return Piece{panels_.begin(panel) * kVector, columns_of(panel), panel_row(panel)};
         });
       for (Range tiles{0, 0}; tiles.begin < rows; tiles.begin = tiles.end) {
         tiles.end = std::min(tiles.begin + tiles_each, rows);
-        if (packs_rows && (!along_input_ || gradient.become(tiles)))
-          pack(&list->a, count, tiles, packed_rows, tile_bytes(), most_rows(), [&](int64_t tile) {
-            return Range{row_tiles_.begin(tile), row_tiles_.begin(tile) + row_tiles_.size(tile)};
+        if (packs_rows && (!along_input_ || gradient.become(tiles, of_tap)))
+          pack(state, &list->a, count, tiles, packed_rows, tile_bytes(), [&](int64_t tile) {
+            return Piece{row_tiles_.begin(tile), row_tiles_.size(tile), most_rows()};
           });
         for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
           const int64_t column = panels_.begin(panel) * kVector, first = units.begin - panel * rows;
           frame.columns = columns_of(panel);
-          frame.b_offset = packs_columns ? (panel - panels.begin) * panel_bytes() : column * element_;
+          const int64_t b = packs_columns ? (panel - panels.begin) * panel_bytes() : column * element_;
+          pairs_ ? void(frame.b = packed_columns + b) : void(frame.b_offset = b);
           for (int64_t tile = std::max(tiles.begin, first); tile < std::min(tiles.end, units.end - panel * rows);
                ++tile) {
             const KernelCall& call = tiles_[(row_tiles_.size(tile) - 1) * max_vectors_ + panels_.size(panel) - 1];
-            frame.a_offset = packs_rows ? (tile - tiles.begin) * tile_bytes() : row_tiles_.begin(tile) * element_;
-            frame.c = c + row_tiles_.begin(tile) * row_step + column * element_;
+            const int64_t a = packs_rows ? (tile - tiles.begin) * tile_bytes() : row_tiles_.begin(tile) * element_;
+            pairs_ ? void(frame.a = packed_rows + a) : void(frame.a_offset = a);
+            frame.c = c + row_tiles_.begin(tile) * row_step + column * sum_;
             // The sums of all taps have no room in L1, or in L2: they come while the tile adds up.
             for (int64_t row = 0; row < row_tiles_.size(tile); ++row) __builtin_prefetch(frame.c + row * row_step, 1);
+            if (pairs_) fetch_with(frame);
             frame.context = call.context;
             call.entry(&frame);
           }
@@ -229,28 +276,44 @@ class Conv2dWeightDriver final : public StepDriver {
     }
   }
 
+  /// Channels of a tile or panel, and for how many there is room.
+  struct Piece {
+    int64_t begin, count, room;
+  };
+  /// What a tile reads of B at once has the width of the panel where it comes in pairs.
+  int64_t panel_row(int64_t panel) const { return pairs_ ? panels_.size(panel) * kVector : most_columns(); }
+
   // The channels of each piece become dense for themselves, some pixels at a time, as all of a pixel lie side by side.
   template <class F>
-  void pack(const char* const* pixels, int64_t count, Range pieces, char* to, int64_t piece_bytes, int64_t most,
-            F channels_of) const {
+  void pack(const StepState& state, const char* const* pixels, int64_t count, Range pieces, char* to,
+            int64_t piece_bytes, F piece_of) const {
     constexpr int64_t kAtOnce = 8;
-    const int64_t step = most * element_;
     for (int64_t i = 0; i < count; i += kAtOnce)
-      for (int64_t piece = pieces.begin; piece < pieces.end; ++piece) {
-        const Range channels = channels_of(piece);
-        put_channels<16, 20, 24, 48, 52, 56, 64, 128>(pixels + 2 * i, std::min(kAtOnce, count - i),
-                                                      channels.begin * element_,
-                                                      static_cast<size_t>((channels.end - channels.begin) * element_),
-                                                      to + (piece - pieces.begin) * piece_bytes + i * step, step);
+      for (int64_t number = pieces.begin; number < pieces.end; ++number) {
+        const Piece piece = piece_of(number);
+        const int64_t step = piece.room * element_, n = std::min(kAtOnce, count - i), first = piece.begin * element_;
+        const char* const* from = pixels + 2 * i;
+        char* at = to + (number - pieces.begin) * piece_bytes + i * step;
+        if (pairs_)
+          put_pairs(from, n, first, piece.count, zeros_of(state), at, 2 * step);
+        else
+          put_channels<16, 20, 24, 48, 52, 56, 64, 128>(from, n, first, static_cast<size_t>(piece.count * element_), at,
+                                                        step);
       }
+  }
+
+  /// Tiles of an A across fetch what they are told: their own results, and nothing else.
+  static void fetch_with(TileFrame& frame) {
+    frame.ahead = frame.results = frame.c;
+    frame.results_stride = frame.c_stride;
   }
 
   // Units: [groups][tiles of rows][panels].
   void multiply_patches(const StepState& state, Range units) const {
     const int64_t tile_rows = most_rows();
     const int64_t of_group = row_tiles_.count * panels_.count;
-    auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes + row_tiles_.count * tile_bytes()));
-    char* patches = reinterpret_cast<char*>(list + kBlock);
+    auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes + patches_bytes()));
+    char *patches = reinterpret_cast<char*>(list + kBlock), *panels = patches + row_tiles_.count * tile_bytes();
     for (int64_t unit = units.begin; unit < units.end;) {
       const int64_t group = unit / of_group, end = std::min(units.end, (group + 1) * of_group);
       const int64_t first_tile = unit % of_group / panels_.count, last_tile = (end - 1) % of_group / panels_.count;
@@ -258,34 +321,53 @@ class Conv2dWeightDriver final : public StepDriver {
       TileFrame frame{};
       frame.a = reinterpret_cast<const char*>(list);
       frame.c_stride = raw_in_;
+      frame.a_stride = 2 * tile_rows * element_;
       for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
-        frame.k = std::min(kBlock, k_ - k), frame.accumulate = k > 0;
-        walk_pixels(state, group, 0, k, frame.k, [&, i = 0](const char* slope, const char*) mutable {
+        const int64_t count = std::min(kBlock, k_ - k);
+        frame.k = pairs_ ? round_up(count, 2) : count, frame.accumulate = k > 0;
+        walk_pixels(state, group, 0, k, count, [&, i = 0](const char* slope, const char*) mutable {
           list[i] = {patches + i * tile_rows * element_, slope}, ++i;
         });
+        if (pairs_)
+          pack(state, &list->b, count, {0, panels_.count}, panels, panel_bytes(), [&](int64_t panel) {
+            return Piece{panels_.begin(panel) * kVector, columns_of(panel), panel_row(panel)};
+          });
         for (int64_t tile = first_tile; tile <= last_tile; ++tile)
           for (int64_t row = 0; row < row_tiles_.size(tile); ++row) {
-            char* to = patches + tile * tile_bytes() + row * element_;
+            char* to = patches + tile * tile_bytes();
             const int64_t of_patch = row_tiles_.begin(tile) + row;
-            if (element_ == 4)
-              put_row<float>(state, group, of_patch, k, frame.k, to, tile_rows);
+            if (pairs_)
+              put_row_of_pairs(state, group, of_patch, k, count, to + 2 * row * element_, tile_rows);
+            else if (element_ == 4)
+              put_row<float>(state, group, of_patch, k, count, to + row * element_, tile_rows);
             else
-              put_row<double>(state, group, of_patch, k, frame.k, to, tile_rows);
+              put_row<double>(state, group, of_patch, k, count, to + row * element_, tile_rows);
           }
         for (int64_t i = unit; i < end; ++i) {
           const int64_t tile = i % of_group / panels_.count, panel = i % panels_.count,
                         column = panels_.begin(panel) * kVector;
           const KernelCall& call = tiles_[(row_tiles_.size(tile) - 1) * max_vectors_ + panels_.size(panel) - 1];
-          frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
-          frame.a_offset = tile * tile_bytes();
-          frame.b_offset = column * element_;
-          frame.c = c + row_tiles_.begin(tile) * raw_in_ + column * element_;
+          frame.columns = columns_of(panel);
+          frame.c = c + row_tiles_.begin(tile) * raw_in_ + column * sum_;
+          if (pairs_)
+            frame.a = patches + tile * tile_bytes(), frame.b = panels + panel * panel_bytes(), fetch_with(frame);
+          else
+            frame.a_offset = tile * tile_bytes(), frame.b_offset = column * element_;
           frame.context = call.context;
           call.entry(&frame);
         }
       }
       unit = end;
     }
+  }
+
+  // Two of k side by side are a number of four bytes.
+  void put_row_of_pairs(const StepState& state, int64_t group, int64_t row, int64_t k, int64_t count, char* to,
+                        int64_t step) const {
+    alignas(uint32_t) uint16_t elements[kBlock];
+    elements[std::max<int64_t>(round_up(count, 2) - 1, 0)] = 0;
+    put_row<uint16_t>(state, group, row, k, count, reinterpret_cast<char*>(elements), 1);
+    for (int64_t i = 0; i < count; i += 2) std::memcpy(to + i / 2 * step * 4, elements + i, 4);
   }
 
   // What one row of the patches, a tap's channel, has for these k, `step` elements apart.
@@ -331,7 +413,7 @@ class Conv2dWeightDriver final : public StepDriver {
         for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
           const int64_t column = panels_.begin(panel) * kVector;
           const KernelCall& call = tiles_[(taps - 1) * max_vectors_ + panels_.size(panel) - 1];
-          frame.columns = std::min(columns_ - column, panels_.size(panel) * kVector);
+          frame.columns = columns_of(panel);
           frame.a_offset = column * element_;
           frame.c = raw_.at(state) + first * raw_tap_ + column * element_;
           frame.context = call.context;
@@ -398,7 +480,7 @@ class Conv2dWeightDriver final : public StepDriver {
 
   // To [Cout, c, kh, kw].
   void order(const StepState& state, Range channels) const {
-    element_ == 4 ? order_as<float>(state, channels) : order_as<double>(state, channels);
+    sum_ == 4 ? order_as<float>(state, channels) : order_as<double>(state, channels);
   }
   // Tap by tap, of which the channels lie side by side.
   template <class T>
@@ -414,7 +496,9 @@ class Conv2dWeightDriver final : public StepDriver {
   }
 
   const Geometry g_;
-  const int64_t element_, max_vectors_;
+  const bool pairs_;             // of bf16
+  const int64_t element_, sum_;  // bytes of an operand's element and of a sum
+  const int64_t max_vectors_;
   const bool depthwise_;     // each channel is a group
   const bool side_by_side_;  // few channels
   const std::vector<KernelCall>& tiles_;
