@@ -112,6 +112,7 @@ class Conv2dWeightDriver final : public StepDriver {
     const int64_t operations = saturating_product(saturating_product(2 * k_, patch), g_.out_channels);
     useful_threads = static_cast<int>(std::clamp<int64_t>(
         std::min(operations / (depthwise_ ? kChannelGrain : kProductGrain), units_), 1, kMostThreads));
+    if (g_.dilation_w == 1 && image().strides[3] == g_.group_channels * element_) run_taps_ = g_.kernel_w;
     zeros_ = g_.channels * element_ > kZeroBytes;
     if (zeros_) shared_bytes = g_.channels * element_;
     phases = 3;
@@ -310,49 +311,44 @@ class Conv2dWeightDriver final : public StepDriver {
 
   // Units: [groups][tiles of rows][panels].
   void multiply_patches(const StepState& state, Range units) const {
-    const int64_t tile_rows = most_rows();
     const int64_t of_group = row_tiles_.count * panels_.count;
     auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes + patches_bytes()));
     char *patches = reinterpret_cast<char*>(list + kBlock), *panels = patches + row_tiles_.count * tile_bytes();
     for (int64_t unit = units.begin; unit < units.end;) {
       const int64_t group = unit / of_group, end = std::min(units.end, (group + 1) * of_group);
-      const int64_t first_tile = unit % of_group / panels_.count, last_tile = (end - 1) % of_group / panels_.count;
+      const Range tiles{unit % of_group / panels_.count, (end - 1) % of_group / panels_.count + 1};
       char* c = raw_.at(state) + group * raw_group_;
       TileFrame frame{};
       frame.a = reinterpret_cast<const char*>(list);
       frame.c_stride = raw_in_;
-      frame.a_stride = 2 * tile_rows * element_;
+      frame.a_stride = 2 * row_tiles_.n * element_;
       for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
         const int64_t count = std::min(kBlock, k_ - k);
         frame.k = pairs_ ? round_up(count, 2) : count, frame.accumulate = k > 0;
         walk_pixels(state, group, 0, k, count, [&, i = 0](const char* slope, const char*) mutable {
-          list[i] = {patches + i * tile_rows * element_, slope}, ++i;
+          list[i] = {patches + i * most_rows() * element_, slope}, ++i;
         });
-        if (pairs_)
+        if (pairs_) {
           pack(state, &list->b, count, {0, panels_.count}, panels, panel_bytes(), [&](int64_t panel) {
             return Piece{panels_.begin(panel) * kVector, columns_of(panel), panel_row(panel)};
           });
-        for (int64_t tile = first_tile; tile <= last_tile; ++tile)
-          for (int64_t row = 0; row < row_tiles_.size(tile); ++row) {
-            char* to = patches + tile * tile_bytes();
-            const int64_t of_patch = row_tiles_.begin(tile) + row;
-            if (pairs_)
-              put_row_of_pairs(state, group, of_patch, k, count, to + 2 * row * element_, tile_rows);
-            else if (element_ == 4)
-              put_row<float>(state, group, of_patch, k, count, to + row * element_, tile_rows);
-            else
-              put_row<double>(state, group, of_patch, k, count, to + row * element_, tile_rows);
-          }
+          put_patches(state, group, k, count, {row_tiles_.begin(tiles.begin), row_tiles_.begin(tiles.end)}, patches);
+        } else {
+          element_ == 4 ? put_rows<float>(state, group, k, count, tiles, patches)
+                        : put_rows<double>(state, group, k, count, tiles, patches);
+        }
         for (int64_t i = unit; i < end; ++i) {
           const int64_t tile = i % of_group / panels_.count, panel = i % panels_.count,
                         column = panels_.begin(panel) * kVector;
           const KernelCall& call = tiles_[(row_tiles_.size(tile) - 1) * max_vectors_ + panels_.size(panel) - 1];
           frame.columns = columns_of(panel);
           frame.c = c + row_tiles_.begin(tile) * raw_in_ + column * sum_;
-          if (pairs_)
-            frame.a = patches + tile * tile_bytes(), frame.b = panels + panel * panel_bytes(), fetch_with(frame);
-          else
+          if (pairs_) {
+            frame.a = patches + 2 * row_tiles_.begin(tile) * element_, frame.b = panels + panel * panel_bytes();
+            fetch_with(frame);
+          } else {
             frame.a_offset = tile * tile_bytes(), frame.b_offset = column * element_;
+          }
           frame.context = call.context;
           call.entry(&frame);
         }
@@ -361,13 +357,50 @@ class Conv2dWeightDriver final : public StepDriver {
     }
   }
 
-  // Two of k side by side are a number of four bytes.
-  void put_row_of_pairs(const StepState& state, int64_t group, int64_t row, int64_t k, int64_t count, char* to,
-                        int64_t step) const {
-    alignas(uint32_t) uint16_t elements[kBlock];
-    elements[std::max<int64_t>(round_up(count, 2) - 1, 0)] = 0;
-    put_row<uint16_t>(state, group, row, k, count, reinterpret_cast<char*>(elements), 1);
-    for (int64_t i = 0; i < count; i += 2) std::memcpy(to + i / 2 * step * 4, elements + i, 4);
+  // What some rows of the patches, at least, have for these k, in pairs: [k / 2][taps][channels][2]. Taps side by side
+  // whose channels are so, too, are one run. (Rows apart, as below, take twice as long here, and half as long there.)
+  void put_patches(const StepState& state, int64_t group, int64_t k, int64_t count, Range rows, char* to) const {
+    struct Pixel {
+      const char* image;
+      int64_t top, left;
+    } pixels[kBlock];
+    const std::span<const int64_t> s = image().strides;
+    walk_lines(k, count, [&, i = 0](int64_t place, int64_t y, int64_t x, int64_t end) mutable {
+      const char* from = image().at(state) + group * g_.group_channels * element_ + place * s[0];
+      for (; x < end; ++x) pixels[i++] = {from, y * g_.stride_h - g_.padding_h, x * g_.stride_w - g_.padding_w};
+    });
+    const int64_t channels = g_.group_channels * element_, run = run_taps_ * g_.group_channels;
+    char edges[2][kMostPatch * sizeof(uint16_t)];
+    const char* const zeros = zero_bytes();
+    auto run_of = [&](int64_t number, int64_t tap, char* edge) -> const char* {
+      if (number >= count) return zeros;
+      const Pixel& pixel = pixels[number];
+      const int64_t y = pixel.top + tap / g_.kernel_w * g_.dilation_h,
+                    x = pixel.left + tap % g_.kernel_w * g_.dilation_w;
+      if (y < 0 || y >= g_.height) return zeros;
+      const char* line = pixel.image + y * s[2];
+      if (x >= 0 && x + run_taps_ <= g_.width) return line + x * s[3];
+      const int64_t first = std::clamp<int64_t>(-x, 0, run_taps_), last = std::clamp(g_.width - x, first, run_taps_);
+      if (first == last) return zeros;
+      std::memset(edge, 0, static_cast<size_t>(run * element_));
+      std::memcpy(edge + first * channels, line + (x + first) * s[3], static_cast<size_t>((last - first) * channels));
+      return edge;
+    };
+    for (int64_t i = 0; i < count; i += 2, to += 2 * row_tiles_.n * element_)
+      for (int64_t tap = 0; tap < g_.taps(); tap += run_taps_) {
+        const int64_t row = tap * g_.group_channels;
+        if (row < rows.end && row + run > rows.begin)
+          put_pair(run_of(i, tap, edges[0]), run_of(i + 1, tap, edges[1]), run, to + 2 * row * element_);
+      }
+  }
+
+  // What these tiles have of the patches for these k: [tile][k][rows of it].
+  template <class T>
+  void put_rows(const StepState& state, int64_t group, int64_t k, int64_t count, Range tiles, char* patches) const {
+    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
+      for (int64_t row = 0; row < row_tiles_.size(tile); ++row)
+        put_row<T>(state, group, row_tiles_.begin(tile) + row, k, count, patches + tile * tile_bytes() + row * element_,
+                   most_rows());
   }
 
   // What one row of the patches, a tap's channel, has for these k, `step` elements apart.
@@ -509,7 +542,8 @@ class Conv2dWeightDriver final : public StepDriver {
   Pieces row_tiles_, panels_;  // of one tap of one group
   // Bytes in raw_: between channels of the result and of the input in a group, between groups and between taps.
   int64_t raw_out_ = 0, raw_in_ = 0, raw_group_ = 0, raw_tap_ = 0;
-  bool zeros_ = false;  // in shared memory
+  int64_t run_taps_ = 1;  // whose channels lie side by side in the image
+  bool zeros_ = false;    // in shared memory
 };
 
 }  // namespace
