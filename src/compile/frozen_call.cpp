@@ -203,7 +203,8 @@ INGOT_HOT bool FrozenCall::run_program(const LeafList& arguments, std::span<void
   for (size_t i = 0; i < outputs.size(); ++i)
     if (const trace::OutputTarget& target = binding.outputs[i]; target.kind == Kind::write_back)
       for (uint32_t s : written)
-        if (path.aliases[s] == target.number) trace::write_back(target, slot(s, arguments), std::move(temporary[i]));
+        if (trace::first_alias(path.aliases[s]) == target.number)
+          trace::write_back(target, slot(s, arguments), std::move(temporary[i]));
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "eager/call/call.h"
 #include "trace/graph_checks.h"
+#include "trace/write_back.h"
 
 namespace ingot::trace {
 namespace {
@@ -23,6 +24,7 @@ struct Root {
   int64_t counter = -1;           // the node of the path, if it counts
   bool read = false;              // an op saw what it held at the start
   bool written = false;
+  bool elsewhere = false;  // other slots look at this memory differently
 };
 
 // A tensor of the record: a root, or a view of another tensor.
@@ -115,19 +117,21 @@ class Builder {
     Dims sizes, free;
     for (size_t i = 0; i < slot.sizes.size(); ++i) sizes.push_back(next_site());
     for (int i = 0; i < eager::free_count(slot.classes); ++i) free.push_back(next_site());
-    if (!request_.aliases.empty() && request_.aliases[slot.slot] != slot.slot) {
+    const uint32_t alias = request_.aliases.empty() ? slot.slot : request_.aliases[slot.slot];
+    if (first_alias(alias) != slot.slot) {
       // The same tensor under another handle: writes to one are seen by the other.
-      slots_.push_back(slots_[request_.aliases[slot.slot]]);
+      slots_.push_back(slots_[first_alias(alias)]);
       return;
     }
     Dims strides = eager::strides_of(dims(), slot.classes, sizes, free);
     Root root;
     root.slot = slot.slot;
+    root.elsewhere = alias & kSeenElsewhere;
     root.current = graph().add_input(slot.facts.dtype(), sizes, strides);
     root.order = memory_order(slot);
-    graph().inputs.back().constant =
-        slot.captured && std::find(request_.written_slots.begin(), request_.written_slots.end(), slot.slot) ==
-                             request_.written_slots.end();
+    graph().inputs.back().constant = slot.captured && !root.elsewhere &&
+                                     std::find(request_.written_slots.begin(), request_.written_slots.end(),
+                                               slot.slot) == request_.written_slots.end();
     built_.binding.input_slots.push_back(slot.slot);
     slots_.push_back(add_root(std::move(root), sizes));
   }
@@ -317,7 +321,8 @@ class Builder {
       if (root.slot != ir::kNoValue && root.written)
         add_output(root, {.kind = OutputTarget::Kind::write_back,
                           .number = root.slot,
-                          .donated = !root.read && checks_.failed().empty(),
+                          .donated = !root.read && !root.elsewhere && checks_.failed().empty(),
+                          .apart = root.elsewhere,
                           .order = root.order});
   }
   // One flag for each check that the program makes itself.

@@ -6,6 +6,7 @@
 
 #include "eager/call/tensor_guard.h"
 #include "eager/execute/numerics.h"
+#include "trace/write_back.h"
 
 namespace ingot::trace {
 namespace {
@@ -76,7 +77,9 @@ std::string producers_of(std::span<Node* const> path, std::span<const uint32_t> 
 std::string shared_text(std::span<const uint32_t> aliases) {
   std::string text;
   for (size_t s = 0; s < aliases.size(); ++s)
-    if (aliases[s] != s) text += (text.empty() ? "" : ", ") + std::to_string(s) + " with " + std::to_string(aliases[s]);
+    if (aliases[s] != s)
+      text += (text.empty() ? "" : ", ") + std::to_string(s) +
+              (aliases[s] & kSeenElsewhere ? " elsewhere" : " with " + std::to_string(aliases[s]));
   return text.empty() ? "none" : text;
 }
 

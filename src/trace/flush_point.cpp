@@ -103,7 +103,9 @@ void Variant::grant_direct_writes() {
     write.output = i;
     const auto input = input_of.find(target.number);
     if (input != input_of.end()) write.input = input->second;
-    if (checks) {
+    if (target.apart) {
+      write.apart = "another tensor from outside is a view of its memory";
+    } else if (checks) {
       write.apart = "the program may still refuse a value after it is written";
     } else if (allocates) {
       write.apart = "a function of matrices may find no memory after it is written";

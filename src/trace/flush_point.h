@@ -26,6 +26,7 @@ struct OutputTarget {
   uint32_t number = 0;
   // Of a write back: the program may write to the slot itself, as nothing reads what it held once it does.
   bool donated = false;
+  bool apart = false;  // never: other inputs are parts or views of its memory
   // Dims of the storage's tensor, from the outermost in memory. Of an unseen value: those that the program chose.
   SmallVector<int64_t, 6> order = {};
   bool unseen = false;

@@ -88,7 +88,8 @@ void SegmentRunner::run(Node& flush) {
     if (const detail::TensorImpl& written = *segment_.slots()[s].impl();
         elements_overlap(written.sizes, written.strides))
       return fall_back("elements of a tensor that is written overlap");
-  if (!find_aliases(segment_.bound().tensors().first(segment_.slots().size()), point.written_slots, aliases_))
+  if (!find_aliases(segment_.bound().tensors().first(segment_.slots().size()), point.written_slots, aliases_) ||
+      !reads_come_first(point))
     return fall_back("a tensor that is written shares its storage with another tensor from outside");
   Variant* variant = nullptr;
   try {
@@ -119,6 +120,27 @@ void SegmentRunner::run(Node& flush) {
     throw OutOfMemory(std::string(ir::info(first.op).name) + ": " + e.what() + " for compiled function " +
                       function_.name() + place_of(first.location));
   }
+}
+
+// True if nobody reads written memory through a tensor that looks at it differently, once it is written.
+bool SegmentRunner::reads_come_first(const FlushPoint& point) const {
+  const auto elsewhere = [&](int32_t slot) {
+    return slot >= 0 && aliases_[static_cast<size_t>(slot)] & kSeenElsewhere;
+  };
+  if (std::ranges::none_of(aliases_, [](uint32_t alias) { return alias & kSeenElsewhere; })) return true;
+  bool written = false;
+  for (const Node* node : segment_.path()) {
+    written |= node->inplace && elsewhere(segment_.root_slot(node->operands[0]));
+    if (!written) continue;
+    for (const OperandRecord& operand : node->operands) {
+      if (operand.kind != OperandRecord::Kind::slot && operand.kind != OperandRecord::Kind::value) continue;
+      const int32_t slot = segment_.root_slot(operand);
+      if (elsewhere(slot) &&
+          std::ranges::find(point.written_slots, static_cast<uint32_t>(slot)) == point.written_slots.end())
+        return false;
+    }
+  }
+  return true;
 }
 
 // `waits`: none is known to be right yet, but one that may be is being compiled.
@@ -246,7 +268,7 @@ void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
   for (size_t i = 0; i < binding.outputs.size(); ++i)
     if (const OutputTarget& target = binding.outputs[i]; target.kind == OutputTarget::Kind::write_back)
       for (uint32_t s : point.written_slots)
-        if (aliases_[s] == target.number)
+        if (first_alias(aliases_[s]) == target.number)
           write_back(target, slots[s], std::move(storages_[i]), segment_.writes_to_slot(s));
   storages_.clear();
   segment_.release_values();

@@ -38,6 +38,7 @@ class SegmentRunner {
   Variant* choose(FlushPoint& point, bool* waits);
   Variant* compile(FlushPoint& point);
   void run_program(Variant& variant, const FlushPoint& point);
+  bool reads_come_first(const FlushPoint& point) const;
   bool host_checks_pass(const Variant& variant) const;
 
   Function& function_;

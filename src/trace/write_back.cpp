@@ -19,6 +19,7 @@ bool find_aliases(std::span<const detail::TensorImpl* const> slots, std::span<co
     bool written;
   };
   ScratchArray<Reach, 32> reaches(slots.size());
+  std::vector<uint32_t> elsewhere;
   for (uint32_t s = 0; s < slots.size(); ++s) {
     reaches[s] = {eager::extent_of(*slots[s]), s, false};
     aliases.push_back(s);
@@ -37,10 +38,18 @@ bool find_aliases(std::span<const detail::TensorImpl* const> slots, std::span<co
       if (!one.written) continue;
       for (const Reach& other : group) {
         if (other.slot == one.slot || !one.extent.meets(other.extent)) continue;
-        if (!eager::same_places(*slots[one.slot], *slots[other.slot])) return false;
+        if (!eager::same_places(*slots[one.slot], *slots[other.slot])) {
+          if (other.written || slots[one.slot]->storage != slots[other.slot]->storage) return false;
+          elsewhere.push_back(one.slot), elsewhere.push_back(other.slot);
+          continue;
+        }
         aliases[other.slot] = aliases[one.slot] = std::min(aliases[other.slot], aliases[one.slot]);
       }
     }
+  }
+  for (uint32_t slot : elsewhere) {
+    aliases[first_alias(aliases[slot])] |= kSeenElsewhere;
+    aliases[slot] |= kSeenElsewhere;
   }
   return true;
 }

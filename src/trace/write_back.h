@@ -9,9 +9,15 @@
 
 namespace ingot::trace {
 
+/// Of a slot in what find_aliases() gives: it is written, and others look at that memory differently, or it is one of
+/// these others.
+inline constexpr uint32_t kSeenElsewhere = 1u << 31;
+inline uint32_t first_alias(uint32_t alias) { return alias & ~kSeenElsewhere; }
+
 /// For each slot the first one that is the same memory (by address: storages of from_blob may share it), where one of
-/// them is written; empty where none is. False if two look at one memory differently: then no graph of independent
-/// inputs says what the call does.
+/// them is written; empty where none is. Two that look at one memory differently have kSeenElsewhere beside it: a graph
+/// of independent inputs says what the call does as long as the one that is not written is read before. False if both
+/// are written, or the memory is of two storages: there is no such graph.
 bool find_aliases(std::span<const detail::TensorImpl* const> slots, std::span<const uint32_t> written,
                   std::vector<uint32_t>& aliases);
 
