@@ -82,6 +82,33 @@ TEST(NNFunctions, Pads) {
           [mode, pads](const Tensors& t) { return F::pad(t[0] * 2, pads, mode).exp(); });
 }
 
+// Amounts that change from call to call are sizes of one program, where they follow from sizes in a frozen call, too.
+TEST(NNFunctions, PadsOfAnyAmountShareAProgram) {
+  manual_seed(9);
+  const Tensor x = learned({3, 9, 10});
+  for (const char* mode : {"constant", "reflect", "replicate", "circular"}) {
+    const auto padded = [&](int64_t n) {
+      const Tensor y = F::pad(x.exp(), {n, n + 1, 0, 2 + n}, mode);
+      return Tensors{y.detach(), autograd::grad({(y * y).sum()}, {x})[0]};
+    };
+    auto fast = compile(padded);
+    for (const int64_t n : {1, 2, 3, 4, 5, 6, 2}) {
+      const Tensors expected = padded(n), got = fast(n);
+      for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i], expected[i])) << mode << " " << n;
+    }
+    EXPECT_LE(fast.stats().compilations, 3) << mode;  // one repeated position is broadcast, more are not
+  }
+  const NoGradGuard no_grad;
+  const auto to_twelve = [](const Tensor& t) { return F::pad(t * 2, {0, 12 - t.size(1)}, "constant", 7) + 1; };
+  auto frozen = compile(to_twelve, {.mode = CompileMode::frozen});
+  for (const int64_t n : {4, 4, 4, 5, 5, 6, 7, 8, 9, 10, 12, 11, 13, 3}) {
+    const Tensor t = randn({2, n});
+    EXPECT_TRUE(same_bits(frozen(t), to_twelve(t))) << n;
+  }
+  EXPECT_GE(frozen.stats().frozen_calls, 7);
+  EXPECT_LE(frozen.stats().compilations, 4);
+}
+
 TEST(NNFunctions, CTC) {
   manual_seed(2);
   const Inputs batch = [](int64_t n) {

@@ -31,6 +31,18 @@ namespace {
 using eager::fail;
 using eager::spread;
 
+using Sizes = SmallVector<Size, 6>;
+
+/// The numbers of a list as sizes: a function that is frozen follows those that come from sizes.
+Sizes sizes_of(const IntList& list) {
+  Sizes sizes;
+  for (size_t i = 0; i < list.numbers().size(); ++i)
+    sizes.push_back(Size::of(list.numbers()[i], list.origins().empty() ? 0 : list.origins()[i]));
+  return sizes;
+}
+
+Size or_none(const Size& n) { return n > 0 ? n : Size(); }
+
 /// Positions along a dim of size n that a padded dim reads, by ops: they stay right when n varies.
 Tensor positions(int64_t n, int64_t before, int64_t after, std::string_view mode) {
   Tensor at = arange(-before, n + after);
@@ -41,31 +53,32 @@ Tensor positions(int64_t n, int64_t before, int64_t after, std::string_view mode
 }
 
 /// x without what negative numbers cut, which are 0 then.
-Tensor cropped(const TensorArg& input, Ints& pad) {
+Tensor cropped(const TensorArg& input, Sizes& pad) {
   Tensor x = *input.tensor;
   for (size_t pair = 0; 2 * pair < pad.size(); ++pair) {
-    int64_t dim = x.dim() - 1 - static_cast<int64_t>(pair);
-    int64_t &before = pad[2 * pair], &after = pad[2 * pair + 1];
-    int64_t cut_before = std::max<int64_t>(-before, 0), cut_after = std::max<int64_t>(-after, 0);
-    if (cut_before + cut_after > x.size(dim))
-      fail("pad", "pad", "a cut of " + std::to_string(cut_before + cut_after),
-           "at most the size, " + std::to_string(x.size(dim)), input.location);
-    if (cut_before || cut_after) x = x.narrow(dim, cut_before, x.size(dim) - cut_before - cut_after, input.location);
-    before = std::max<int64_t>(before, 0);
-    after = std::max<int64_t>(after, 0);
+    const int64_t dim = x.dim() - 1 - static_cast<int64_t>(pair);
+    Size &before = pad[2 * pair], &after = pad[2 * pair + 1];
+    const Size cut_before = or_none(-before), cut_after = or_none(-after), size = x.size(dim);
+    if (cut_before + cut_after > size)
+      fail("pad", "pad", "a cut of " + std::to_string((cut_before + cut_after).value()),
+           "at most the size, " + std::to_string(size.value()), input.location);
+    if (cut_before > 0 || cut_after > 0) x = x.narrow(dim, cut_before, size - cut_before - cut_after, input.location);
+    before = or_none(before);
+    after = or_none(after);
   }
   return x;
 }
 
 /// x between what a mode puts before and after a dim of it: copies of parts of it.
-Tensor surrounded(const Tensor& x, int64_t dim, int64_t before, int64_t after, std::string_view mode, Location at) {
+Tensor surrounded(const Tensor& x, int64_t dim, const Size& before, const Size& after, std::string_view mode,
+                  Location at) {
   const Size n = x.size(dim);
   if (before < 0 || after < 0) return x.index_select(dim, positions(n, before, after, mode), at);  // what is cut, too
-  auto beside = [&](int64_t length, bool in_front) {
+  auto beside = [&](const Size& length, bool in_front) {
     if (mode == "reflect") return x.narrow(dim, in_front ? Size::of(1) : n - 1 - length, length, at).flip(dim, at);
     if (mode == "circular") return x.narrow(dim, in_front ? n - length : Size::of(0), length, at);
     IntList sizes{};
-    for (int64_t d = 0; d < x.dim(); ++d) sizes.add(d == dim ? Size::of(length) : x.size(d));
+    for (int64_t d = 0; d < x.dim(); ++d) sizes.add(d == dim ? length : x.size(d));
     return x.narrow(dim, in_front ? Size::of(0) : n - 1, 1, at).expand(sizes, at);
   };
   std::vector<Tensor> parts;
@@ -75,9 +88,11 @@ Tensor surrounded(const Tensor& x, int64_t dim, int64_t before, int64_t after, s
   return cat({parts, at}, dim);
 }
 
-Tensor constant_pad(const TensorArg& input, Ints pad, Scalar value) {
+Tensor constant_pad(const TensorArg& input, Sizes pad, Scalar value) {
   const Tensor x = cropped(input, pad);
-  return ingot::constant_pad_nd(TensorArg(x, input.location), pad, value);
+  IntList pairs{};
+  for (const Size& n : pad) pairs.add(n);
+  return ingot::constant_pad_nd(TensorArg(x, input.location), pairs, value);
 }
 
 template <class Convolution>
@@ -92,7 +107,7 @@ Tensor convolve(const char* name, Convolution convolution, size_t rank, const Te
     if (s != 1) fail(name, "stride", std::to_string(s), "1 for padding \"same\"", input.location);
   const detail::Around around = detail::same_padding(*weight.tensor, spread(dilation, rank));
   if (around.even()) return convolution(input, weight, bias, 1, around.before, dilation, groups);
-  Tensor padded = constant_pad(input, around.pairs(), 0);
+  Tensor padded = constant_pad(input, sizes_of(around.pairs()), 0);
   return convolution(TensorArg(padded, input.location), weight, bias, 1, 0, dilation, groups);
 }
 
@@ -101,7 +116,7 @@ Tensor convolve(const char* name, Convolution convolution, size_t rank, const Te
 Tensor pad(const TensorArg& input, const IntList& pad, Word word, Scalar value) {
   const std::string_view mode = word;
   const FunctionScope scope("pad", input.location);
-  Ints pairs = pad.items();
+  Sizes pairs = sizes_of(pad);
   if (pairs.size() % 2 || static_cast<int64_t>(pairs.size()) > 2 * input.tensor->dim())
     fail("pad", "pad", std::to_string(pairs.size()) + " numbers", "pairs, at most one a dim", input.location);
   if (mode == "constant") return constant_pad(input, pairs, value);
@@ -113,12 +128,12 @@ Tensor pad(const TensorArg& input, const IntList& pad, Word word, Scalar value) 
   for (size_t pair = 0; 2 * pair < pairs.size(); ++pair) {
     const int64_t dim = x.dim() - 1 - static_cast<int64_t>(pair);
     const Size size = x.size(dim);
-    const int64_t before = pairs[2 * pair], after = pairs[2 * pair + 1];
+    const Size before = pairs[2 * pair], after = pairs[2 * pair + 1], most = before < after ? after : before;
     const Size limit = mode == "reflect" ? size - 1 : mode == "circular" ? size : Size::of(INT64_MAX);
-    if (std::max(before, after) > limit || (size == 0 && std::max(before, after) > 0) || size + before + after < 0)
-      fail("pad", "pad", std::to_string(std::max(before, after)) + " beside a size of " + std::to_string(size.value()),
+    if (most > limit || (size == 0 && most > 0) || size + before + after < 0)
+      fail("pad", "pad", std::to_string(most.value()) + " beside a size of " + std::to_string(size.value()),
            "what the mode can take from the tensor", input.location);
-    if (before || after) x = surrounded(x, dim, before, after, mode, input.location);
+    if (before != 0 || after != 0) x = surrounded(x, dim, before, after, mode, input.location);
   }
   return x;
 }
