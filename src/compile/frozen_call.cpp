@@ -90,7 +90,7 @@ INGOT_HOT bool FrozenCall::holds(const LeafList& arguments, const CallKey& now) 
   // A captured tensor that requires grad by now would put the call on the tape.
   if (key.gradients)
     for (const FrozenTensor& s : slots)
-      if (s.source == FrozenTensor::Source::captured && s.captured.requires_grad()) return false;
+      if (s.source == FrozenTensor::Source::captured && s.captured.requires_grad() && !s.tracked) return false;
   return written.empty() || same_aliases(arguments);
 }
 
@@ -258,6 +258,7 @@ std::shared_ptr<FrozenCall> build_frozen_call(const Arguments& arguments, const 
       }
     source.source = FrozenTensor::Source::captured;
     source.captured = t;
+    source.tracked = t.defined() && t.requires_grad();
     if (t.defined() && t.impl()->storage) {
       source.storage = t.impl()->storage->id();
       source.offset = t.impl()->offset;

@@ -65,6 +65,7 @@ struct FrozenTensor {
   enum class Source : uint8_t { argument, captured, live } source = Source::argument;
   size_t number = 0;  // of the argument leaf, of the live value
   Tensor captured;
+  bool tracked = false;  // it required grad: the ops that read it ran under a NoGradGuard of the function's own
   uint64_t storage = 0;  // of a captured tensor, with its offset: still known when the tensor was let go of
   int64_t offset = 0;
   friend bool operator==(const FrozenTensor& a, const FrozenTensor& b) {

@@ -348,5 +348,36 @@ TEST(FrozenSizes, ThatNeverComeAgain) {
       << slow.explain().frozen;
 }
 
+// Where gradients are recorded around it, and its parameters require grad.
+TEST(FrozenSizes, AGuardOfTheFunctionsOwnIsAsGoodAsOneAround) {
+  const nn::Linear net(4, 3);
+  Frozen f([&](const Tensor& x) {
+    const NoGradGuard no_grad;
+    return net(x).tanh() * 2;
+  });
+  f.see(randn({2, 4}), randn({5, 4}));
+  EXPECT_FALSE(f.runs(randn({9, 4})));
+  EXPECT_FALSE(f.runs(randn({2, 4})));
+}
+
+TEST(FrozenSizes, ACapturedTensorThatRequiresGradByNowIsRefused) {
+  Tensor weight = randn({4, 3}), other = randn({4, 3}).requires_grad_();
+  auto fast = compile(
+      [&](const Tensor& x) {
+        Tensor y;
+        {
+          const NoGradGuard no_grad;
+          y = x.matmul(other);
+        }
+        return y + x.matmul(weight);
+      },
+      {.mode = CompileMode::frozen});
+  for (int64_t rows : {2, 2, 2, 5, 5, 6}) fast(randn({rows, 4}));
+  EXPECT_GE(fast.stats().frozen_calls, 3);
+  weight.requires_grad_();
+  for (int64_t rows : {2, 5, 7})
+    EXPECT_NE(test::error_of([&] { fast(randn({rows, 4})); }).find("writes no tape"), std::string::npos) << rows;
+}
+
 }  // namespace
 }  // namespace ingot

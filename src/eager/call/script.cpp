@@ -121,6 +121,7 @@ struct Script::Repetition {
 
 bool Script::Repetition::line(const Line& line) {
   const ModulePathScope path(line.module);
+  const AutoGradMode mode(line.gradients);
   std::vector<ir::Attr> attrs = line.attrs;
   for (const Source& s : line.sources) attrs[s.attribute].list[s.item].code = value(s.expression);
   if (line.composite) {

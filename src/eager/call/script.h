@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "eager/autograd/autograd.h"
 #include "eager/call/dispatch.h"
 
 namespace ingot::nn {
@@ -75,6 +76,7 @@ class Script {
   struct Line {
     OpId op{};
     bool inplace = false;
+    bool gradients = GradMode::is_enabled();  // they were recorded: off under a NoGradGuard of the callable's own
     Location location = Location::none();
     std::string module;
     std::vector<LineOperand> operands;
