@@ -145,7 +145,11 @@ void check_operands(RuleContext& context, const OpInfo& op) {
     const OperandType& given = context.operands[i];
     const ArgInfo& argument = op.operand(static_cast<int>(i));
     if (!given.present()) {
-      if (!argument.optional) context.fail(operand_name(context, i), "nothing", std::string(name_of(argument.kind)));
+      if (!argument.optional)
+        context.fail(operand_name(context, i), "nothing",
+                     argument.kind == ArgKind::value     ? "a number"
+                     : argument.kind == ArgKind::operand ? "a defined tensor or a number"
+                                                         : "a defined tensor");
       continue;
     }
     bool fits = argument.kind == ArgKind::operand || (argument.kind == ArgKind::value) == given.is_scalar();

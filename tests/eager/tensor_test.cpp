@@ -217,6 +217,10 @@ TEST(Tensor, ErrorsNameOpArgumentAndLine) {
   EXPECT_NE(text.find("got a pointer to f64, expected one to f32"), std::string::npos) << text;
   text = message_of([&] { Tensor().sizes(); });
   EXPECT_NE(text.find("sizes: self: got an undefined tensor"), std::string::npos) << text;
+  text = message_of([&] { Tensor() + 1; });
+  EXPECT_NE(text.find("add: self: got nothing, expected a defined tensor or a number"), std::string::npos) << text;
+  text = message_of([&] { ones({2, 2}).mm(Tensor()); });
+  EXPECT_NE(text.find("mm: mat2: got nothing, expected a defined tensor"), std::string::npos) << text;
   text = message_of([&] { a.view({4, -1}); });
   EXPECT_NE(text.find("view: size"), std::string::npos) << text;
 }
