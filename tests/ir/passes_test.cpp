@@ -193,6 +193,11 @@ TEST(Simplify, WritesThroughViews) {
                   "input %0 = f32[3, 4]\ninput %1 = f32[3, 4]\n"
                   "%2 = as_strided_scatter(%0, %1, size=[3, 4], stride=[4, 1])\noutput %2\n"),
             "output %1\n");
+  // Through a view of other sizes.
+  EXPECT_EQ(after(simplify,
+                  "input %0 = f32[3, 4]\ninput %1 = f32[12]\n"
+                  "%2 = as_strided_scatter(%0, %1, size=[12], stride=[1])\noutput %2\n"),
+            "%2 = view(%1, size=[3, 4]) : f32[3, 4]\noutput %2\n");
 }
 
 TEST(Simplify, AViewOfAConstantIsAConstant) {

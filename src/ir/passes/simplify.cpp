@@ -250,13 +250,15 @@ Operand whole_slice(Match& m) {
 }
 
 // Writes through views, from functionalization.
-bool covers(const Match& m, size_t sizes, const Dims& shape) {
-  return m.attr(sizes).list == shape && m.attr(sizes + 2).list[0] == Dim(0) &&
-         m.attr(sizes + 1).list == contiguous_strides(m.graph.dims, shape);
+/// True if the attributes' places are all elements of operand 0, in their order.
+bool covers(const Match& m) {
+  DimTable& dims = m.graph.dims;
+  const Dims& sizes = m.attr(0).list;
+  return m.attr(2).list[0] == Dim(0) && m.attr(1).list == contiguous_strides(dims, sizes) &&
+         dims.same(dims.product(sizes), dims.product(m.type(0).shape));
 }
 Operand strided_view(Match& m) {
-  DimTable& dims = m.graph.dims;
-  if (covers(m, 0, m.attr(0).list) && dims.same(dims.product(m.attr(0).list), dims.product(m.type(0).shape))) {
+  if (covers(m)) {
     m.become(OpId::view, m.operand(0), {Attr::of(m.result().shape)});
     return keep();
   }
@@ -266,7 +268,10 @@ Operand strided_view(Match& m) {
   return same ? write->operands[1] : keep();
 }
 Operand strided_write(Match& m) {
-  if (covers(m, 0, m.type(0).shape)) return m.operand(1);
+  if (covers(m) && m.type(1).dtype == m.result().dtype) {
+    m.become(OpId::view, m.operand(1), {Attr::of(m.result().shape)});
+    return keep();
+  }
   // A second write to the same places hides the first.
   const Node* earlier = m.producer(0, OpId::as_strided_scatter);
   if (earlier && earlier->attrs == m.node.attrs) m.node.operands[0] = earlier->operands[0];
