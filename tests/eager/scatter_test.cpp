@@ -259,6 +259,8 @@ TEST(Selection, MasksCountsAndRepeats) {
   EXPECT_EQ(x.repeat_interleave(2, 1).str(), tensor({{0, 0, 1, 1, 2, 2}, {3, 3, 4, 4, 5, 5}}).str());
   EXPECT_EQ(repeat_interleave(x, tensor({2, 0}), 0).str(), tensor({{0, 1, 2}, {0, 1, 2}}).str());
   EXPECT_EQ(repeat_interleave(tensor({0, 3, 1})).str(), tensor({1, 1, 1, 2}).str());
+  EXPECT_EQ(repeat_interleave(tensor({0, 3, 0, 1, 0}), std::optional<int64_t>(4)).str(), tensor({1, 1, 1, 3}).str());
+  EXPECT_EQ(repeat_interleave(tensor({0, 0})).str(), empty({0}, kInt64).str());
   EXPECT_THROW(repeat_interleave(x, tensor({2, -1}), 0), Error);
   EXPECT_THROW(repeat_interleave(x, tensor({1, 1, 1}), 0), Error);
   EXPECT_EQ(one_hot(tensor({2, 0})).str(), tensor({{0, 0, 1}, {1, 0, 0}}).str());

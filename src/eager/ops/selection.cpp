@@ -67,9 +67,12 @@ Repeats repeats_of(const Tensor& repeats, std::optional<int64_t> total, Location
   return {ends, sum};
 }
 
+/// Of each repeat the position that it is of: how many positions end at it or before.
 Tensor positions_of(const Repeats& repeats, Location location) {
-  Tensor each = arange(repeats.total, kInt64, location);
-  return searchsorted(TensorArg(repeats.ends, location), each, false, true);
+  const Tensor ends = clamp(TensorArg(repeats.ends, location), 0, repeats.total);
+  const Tensor counts = zeros({repeats.total + 1}, kInt64, location)
+                            .index_add(0, ends, ones({1}, kInt64, location).expand_as(ends, location), 1, location);
+  return counts.cumsum(0, {}, location).narrow(0, 0, repeats.total, location);
 }
 
 }  // namespace
