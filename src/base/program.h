@@ -37,7 +37,8 @@ struct KernelFrame {
   const uint64_t* scalars;
   int64_t rows, columns;
   char* scratch;  // 64-byte aligned. Form rows: Kernel::locals in order, each columns rounded up to 16 elements (a mask
-                  // element is one byte), then scratch_bytes. Form columns: for each reduction, [16][columns] lanes.
+                  // element is one byte), then scratch_bytes. Form columns: for each reduction, and for the indices of
+                  // argmax and argmin, [lanes][columns] elements, rounded up to 16.
   int64_t row_index, column_index;  // of the first row and column, for Op::index 0 and 1
   const int64_t* outer_index;       // for Op::index 2, 3, ...
   const void* context;              // for interpreted kernels

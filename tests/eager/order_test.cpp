@@ -57,6 +57,17 @@ void check_layouts_and_threads(const Tensor& rows, F f) {
   set_num_threads(threads);
 }
 
+TEST(Extremes, StandWhereTheyStandInRows) {
+  for (int64_t n : {1, 15, 17, 100, 255, 256, 257, 700}) {
+    Tensor x = from_blob(random_integers(7 * n, 9, 3).data(), {7, n}, kInt64).clone();
+    const Tensor floats = where(x == 5, kNan, x.to(kFloat32));
+    for (const Tensor& rows : {x, floats, floats.to(kFloat64)}) {
+      check_layouts_and_threads(rows, [](const Tensor& t, int64_t dim) { return t.argmax(dim, true); });
+      check_layouts_and_threads(rows, [](const Tensor& t, int64_t dim) { return std::get<1>(min(t, dim, true)); });
+    }
+  }
+}
+
 TEST(Scan, SumsOfIntegersAreExact) {
   for (int64_t n : {kSizes[0], kSizes[1], int64_t{5}, int64_t{64}, int64_t{4097}, kLong}) {
     std::vector<int64_t> x = random_integers(n, 1000, 1);

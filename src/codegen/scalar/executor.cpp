@@ -96,9 +96,9 @@ class Execution {
     } else {
       for (const Reduction& r : k_.reductions) {
         accumulators_.push_back(scratch);
-        scratch += lanes_ * f_.columns * codegen::size_of(k_.nodes[r.value].type);
+        scratch += lane_elements() * codegen::size_of(k_.nodes[r.value].type);
         if (!is_index(r.combiner)) continue;
-        scratch += lanes_ * f_.columns * codegen::size_of(Type::i64);
+        scratch += lane_elements() * codegen::size_of(Type::i64);
       }
     }
   }
@@ -331,11 +331,12 @@ class Execution {
       std::memcpy(accumulator_indices(r, lane), &p.index, static_cast<size_t>(count_) * 8);
   }
 
+  int64_t lane_elements() const { return (lanes_ * f_.columns + kLanes - 1) / kLanes * kLanes; }
   char* accumulator_values(uint32_t r, int lane) const {
     return accumulators_[r] + (lane * f_.columns + column_) * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
   }
   char* accumulator_indices(uint32_t r, int lane) const {
-    int64_t values = lanes_ * f_.columns * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
+    int64_t values = lane_elements() * codegen::size_of(k_.nodes[k_.reductions[r].value].type);
     return accumulators_[r] + values + (lane * f_.columns + column_) * codegen::size_of(Type::i64);
   }
 

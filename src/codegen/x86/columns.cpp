@@ -98,12 +98,13 @@ void Columns::begin_accumulators() {
     p.base = e_.frame.reserve();
     p.lane = e_.frame.reserve();
     code_.store(p.base, Gpr::rsi);
-    // Lanes of `columns` elements: steps of 16 elements fill them exactly.
+    // Lanes of `columns` elements, rounded up to steps of 16.
     const int64_t step = kLanes * ingot::size_of(p.format);
     Vector fill = p.index ? e_.vectors.constant(Type::i64, INT64_MAX) : e_.reductions.identity(*p.reduction);
     int64_t done = code_.label();
     code_.load(Gpr::rcx, e_.frame.at(Slot::columns));
     code_.g(VOp::g_imulm, Gpr::rcx, lanes_);
+    code_.g(VOp::g_addi, Gpr::rcx, kLanes - 1);
     code_.g(VOp::g_shri, Gpr::rcx, 4);
     code_.g(VOp::g_cmpi, Gpr::rcx, 0);
     code_.jump(done, Cond::less_equal);

@@ -7,6 +7,7 @@
 
 #include "base/canonical_order.h"
 #include "base/error.h"
+#include "base/pieces.h"
 #include "runtime/drivers/combine.h"
 #include "runtime/drivers/drivers.h"
 
@@ -16,8 +17,6 @@ namespace {
 using canonical::kBlock, canonical::kLanes;
 constexpr int64_t kTileColumns = 4096;
 constexpr int64_t kFewColumns = 128;  // which fill vectors badly, and calls of the kernel
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 std::vector<Argument> outs(const ColumnStep& step) {
   std::vector<Argument> outs;
@@ -29,13 +28,21 @@ struct ColumnConstants : PlaneStepConstants {
   ArgumentTable results;  // over [outer..., columns]
   std::vector<AccumulatorOps> ops;
   const bool positions, in_registers;
+  int64_t lanes = kLanes;
 
   ColumnConstants(const ColumnStep& step, const Step& costs, const BindContext& context)
       : PlaneStepConstants(step.kernel, step.space, step.arguments, costs, context),
         results({}, outs(step), space.size() - 1),
         positions(step.positions),
         in_registers(step.in_registers) {
-    for (const ColumnStep::Result& r : step.results) ops.push_back(accumulator_ops(r.combiner, r.type));
+    bool ordered = false, indexed = false;
+    for (const ColumnStep::Result& r : step.results) {
+      ops.push_back(accumulator_ops(r.combiner, r.type));
+      ordered = ordered || r.combiner == Combiner::sum || r.combiner == Combiner::prod;
+      indexed = indexed || ops.back().indexed;
+    }
+    // Where an extreme stands does not hang on the order of rows, and joining such lanes takes long.
+    if (indexed && !ordered) lanes = 1;
   }
 };
 
@@ -45,7 +52,8 @@ class ColumnDriver final : public PlaneDriver {
       : PlaneDriver(constants, context),
         results_(constants.results, context),
         ops_(constants.ops),
-        in_registers_(constants.in_registers) {
+        in_registers_(constants.in_registers),
+        lanes_(constants.lanes) {
     const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
     // Sixteen rows that follow each other in memory are one of sixteen times the columns.
     side_by_side_ = !constants.positions && !in_registers_ && columns_ > 0 && columns_ < kFewColumns;
@@ -71,7 +79,7 @@ class ColumnDriver final : public PlaneDriver {
       }
       char* parts = shared(state) + unit * chunks_ * part_bytes_;
       pair_up(parts, chunks_, part_bytes_,
-              [&](char* a, const char* b) { combine(a, b, kLanes * width(unit), width(unit)); });
+              [&](char* a, const char* b) { combine(a, b, lanes_ * width(unit), width(unit)); });
       finish(state, unit, parts);
     }
   }
@@ -185,13 +193,13 @@ class ColumnDriver final : public PlaneDriver {
     int64_t depth = 0;
     auto pop = [&] {
       --depth;
-      combine(stack + (depth - 1) * call_bytes_, stack + depth * call_bytes_, kLanes * columns, columns);
+      combine(stack + (depth - 1) * call_bytes_, stack + depth * call_bytes_, lanes_ * columns, columns);
     };
     for (int64_t block = first; block < last; ++block) {
       frame.row_index = block * kBlock;
       frame.rows = std::min(kBlock, rows_ - frame.row_index);
       const bool wide = side_by_side_ && frame.rows % kLanes == 0;
-      frame.lanes = wide || joins_lanes() ? 1 : kLanes;
+      frame.lanes = wide || joins_lanes() ? 1 : lanes_;
       frame.columns = wide ? kLanes * columns : columns;
       frame.row_strides = wide ? wide_strides_.data() : row_strides;
       if (wide) frame.rows /= kLanes;
@@ -206,17 +214,20 @@ class ColumnDriver final : public PlaneDriver {
     return stack;
   }
 
-  // a = a combined with b, over the first `count` elements of every reduction; a part holds [16][columns] of each.
+  /// Of a reduction's part, which holds the lanes of these columns.
+  int64_t lane_elements(int64_t columns) const { return round_up(lanes_ * columns, kLanes); }
+
+  // a = a combined with b, over the first `count` elements of every reduction.
   void combine(char* a, const char* b, int64_t count, int64_t columns) const {
     int64_t offset = 0;
     for (const AccumulatorOps& ops : ops_) {
-      int64_t indices = offset + kLanes * columns * ops.value_bytes;
+      int64_t indices = offset + lane_elements(columns) * ops.value_bytes;
       ops.combine(a + offset, b + offset, a + indices, b + indices, count);
-      offset += kLanes * columns * ops.element_bytes();
+      offset += lane_elements(columns) * ops.element_bytes();
     }
   }
 
-  // The 16 lanes of a part become the results of the unit's columns.
+  // The lanes of a part become the results of the unit's columns.
   void finish(const StepState& state, int64_t unit, char* part) const {
     int64_t column = unit % tiles_ * tile_columns_, columns = width(unit);
     std::vector<char*> at(results_.size());
@@ -225,20 +236,21 @@ class ColumnDriver final : public PlaneDriver {
     for (size_t r = 0; r < ops_.size(); ++r) {
       const AccumulatorOps& ops = ops_[r];
       char* values = part + offset;
-      char* indices = values + kLanes * columns * ops.value_bytes;
+      char* indices = values + lane_elements(columns) * ops.value_bytes;
       if (blocks_ == 0)
         for (int64_t c = 0; c < columns; ++c) ops.empty(values + c * ops.value_bytes, indices + c * 8);
-      for (int64_t half = blocks_ && !joins_lanes() ? kLanes / 2 : 0; half; half /= 2)
+      for (int64_t half = blocks_ && !joins_lanes() ? lanes_ / 2 : 0; half; half /= 2)
         ops.combine(values, values + half * columns * ops.value_bytes, indices, indices + half * columns * 8,
                     half * columns);
       put(r, ops.indexed ? indices : values, columns, at[r] + column * results_.column_strides()[r]);
-      offset += kLanes * columns * ops.element_bytes();
+      offset += lane_elements(columns) * ops.element_bytes();
     }
   }
 
   BoundArguments results_;
   std::span<const AccumulatorOps> ops_;
   const bool in_registers_;
+  const int64_t lanes_;
   bool side_by_side_ = false;
   std::span<int64_t> wide_strides_;
   int64_t blocks_ = 0, tiles_ = 0, tile_columns_ = 0, chunks_ = 1, chunk_blocks_ = 1;

@@ -187,25 +187,31 @@ TEST(ColumnDriver, ExtremesOfEveryTypeWithNaNAndSignedZero) {
     p->buffers = {input(0), output(0)};
     Step step = costly_step<ColumnStep>("extreme");
     ColumnStep& reduce = step.as<ColumnStep>();
-    int64_t rows = static_cast<int64_t>(values.size());
+    bool indexed = combiner == Combiner::argmax || combiner == Combiner::argmin;
+    bool high = combiner == Combiner::max || combiner == Combiner::argmax;
+    // Positions come in one lane: one value a block. Others: one value a lane, of at most 16 rows. So the combination
+    // is all the runtime's.
+    constexpr int64_t kBlock = 256;
+    std::vector<double> elements = values;
+    if (indexed) {
+      elements.assign(values.size() * kBlock, 0);
+      for (size_t i = 0; i < values.size(); ++i) elements[i * kBlock] = values[i];
+    }
+    int64_t rows = static_cast<int64_t>(elements.size());
     reduce.space = {rows, 1};
     reduce.arguments = {{0, 0, {8, 8}, 0}};
     reduce.results = {{combiner, DType::f64, {1, 0, {8}, 0}}};
-    bool indexed = combiner == Combiner::argmax || combiner == Combiner::argmin;
-    bool high = combiner == Combiner::max || combiner == Combiner::argmax;
-    // One value a lane: at most 16 rows, so that the combination is all the runtime's.
     reduce.kernel = loop_kernel([=](const KernelFrame& f) {
       double* value = reinterpret_cast<double*>(f.scratch);
-      int64_t* index = reinterpret_cast<int64_t*>(value + 16);
-      for (int64_t r = 0; r < 16; ++r) {
+      EXPECT_EQ(f.lanes, indexed ? 1 : 16);
+      for (int64_t r = 0; r < f.lanes; ++r)
         value[r] = r < f.rows ? element<double>(f, 0, r, 0) : high ? -INFINITY : INFINITY;
-        if (indexed) index[r] = r < f.rows ? f.row_index + r : INT64_MAX;
-      }
+      if (indexed) *reinterpret_cast<int64_t*>(value + 16) = f.row_index / kBlock;
     });
     p->steps = {step};
     LoadedProgram program(p);
     uint64_t result = 0;
-    run(program, {}, {values.data()}, {&result});
+    run(program, {}, {elements.data()}, {&result});
     return result;
   };
   auto bits = [](double x) {
