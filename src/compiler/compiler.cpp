@@ -30,6 +30,7 @@ void run_passes(CompiledGraph& compiled, const Settings& settings, const Dump& d
   options.evaluate = evaluate;
   options.cost = [](OpId op, DType dtype) { return codegen::lowering::op_cost(op, working_dtype(dtype)); };
   options.convolves_bf16 = settings.level.target.bf16_dot && !settings.level.target.cuda_arch;
+  options.one_op = settings.one_op;
   if (dump.on())
     options.after = [&, number = 0](std::string_view pass, const ir::Graph& now) mutable {
       dump.write("pass" + std::to_string(++number) + "-" + std::string(pass) + ".ir", ir::print(now));
@@ -113,6 +114,7 @@ std::string key_of(const ir::Graph& graph, const Settings& settings) {
   std::string key = settings.level.str();
   for (const std::string& name : disabled_stages(settings.disabled)) key += " -" + name;
   if (!settings.passes) key += " primitives";
+  if (settings.one_op) key += " one op";
   if (settings.threads > 0) key += " for " + std::to_string(settings.threads) + " threads";
   if (const int64_t slice = forced_slice(); slice && settings.threads > 0) key += " in " + std::to_string(slice);
   for (const Dims& strides : settings.output_strides) key += " to " + ir::shape_text(graph.dims, strides);

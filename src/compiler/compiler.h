@@ -20,6 +20,7 @@ struct Settings {
   std::vector<Dims> output_strides = {};    // as codegen::LowerOptions has them
   std::vector<uint32_t> free_outputs = {};  // likewise
   int threads = 0;                          // that will run it, for slices of a batch; 0: it stays whole
+  bool one_op = false;                      // as ir::PipelineOptions has it
   bool pack_weights_only = false;           // of the loaded program: nothing of the compiled one depends on it
 };
 /// These names and those of INGOT_DISABLE=name,... Throws Error for one that may not be left out, listing those that

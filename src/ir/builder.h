@@ -47,6 +47,8 @@ class INGOT_API GraphBuilder {
   }
   /// Whether the nodes that follow are said to be part of a derivative.
   void set_backward(bool backward) { backward_ = backward; }
+  /// Whether an op is all that its program computes: eager makes one for each way to write it.
+  void set_one_op(bool one_op) { one_op_ = one_op; }
   std::vector<Operand> call(OpId op, std::vector<Operand> operands, std::vector<Attr> attrs);
   /// A derivative of a call (ir::Derivative), written as primitives.
   std::vector<Operand> derived(OpId op, const Derivative& derivative, std::vector<Operand> operands,
@@ -99,6 +101,9 @@ class INGOT_API GraphBuilder {
   /// A node that reads bf16 in the place of these operands, which were widened.
   Operand primitive_of_narrow(OpId op, std::vector<Operand> narrow, std::vector<Attr> attrs, std::vector<Operand> wide);
   bool convolves_bf16() const { return convolves_bf16_; }
+  bool one_op() const { return one_op_; }
+  /// Whether what is written now is for its derivative.
+  bool deriving() const { return deriving_ > 0; }
   /// The operands of a node, widened.
   const std::vector<Operand>& wide_operands(NodeId node) const;
 
@@ -114,6 +119,7 @@ class INGOT_API GraphBuilder {
   std::vector<BuiltCall> built_;                           // while a call is written to be derived
   int deriving_ = 0;
   bool backward_ = false;  // nodes belong to a derivative
+  bool one_op_ = false;
 };
 
 }  // namespace ingot::ir

@@ -19,7 +19,7 @@ const Attr& CompositeCall::attribute(std::string_view name) const {
   return attrs[position];
 }
 
-void decompose(Graph& graph, bool convolves_bf16) {
+void decompose(Graph& graph, bool convolves_bf16, bool one_op) {
   Graph fresh;
   fresh.dims = graph.dims;
   fresh.scalars = graph.scalars;
@@ -31,6 +31,7 @@ void decompose(Graph& graph, bool convolves_bf16) {
     renamed[input.value] = Operand::value(id);
   }
   GraphBuilder builder(fresh, convolves_bf16);
+  builder.set_one_op(one_op);
   std::vector<bool> backward(graph.values.size());
   for (const Node& node : graph.nodes) {
     INGOT_CHECK(!node.inplace, "decompose takes a functional graph");

@@ -53,6 +53,7 @@ Dim element_count(DimTable& table, const Dims& shape, const Dims& dims);
 /// Rewrites a functional graph. Values keep their types; their numbers change.
 ///
 /// `convolves_bf16`: conv2d, unless each of its channels is a group, reads bf16 as matmul does.
-void decompose(Graph& graph, bool convolves_bf16 = false);
+/// `one_op`: guards may say how the graph's one op is written, as eager makes its programs.
+void decompose(Graph& graph, bool convolves_bf16 = false, bool one_op = false);
 
 }  // namespace ingot::ir

@@ -121,5 +121,30 @@ TEST(AdaptivePools, AreEagersAtAllSizes) {
   EXPECT_EQ(fast.stats().fallbacks, 0);
 }
 
+// PyTorch's numbers, where many elements of a bin are equal: even bins, uneven ones, and those that share elements.
+TEST(AdaptivePools, GradientsGoToTheFirstOfEqualElements) {
+  struct Case {
+    Ints input, output;
+    double sum, weighted, gradient;
+  };
+  for (const Case& c : {Case{{1, 2, 18, 24}, {6, 4}, 476, 1397, 937}, Case{{1, 2, 19, 26}, {5, 7}, 700, 2100, 1271},
+                        Case{{2, 19, 20}, {25, 3}, 1463, 4398, 2677}}) {
+    const auto numbers = [&](const Tensor& given) {
+      const Tensor x = given.detach().requires_grad_();
+      const Tensor y = adaptive_max_pool2d(x, c.output);
+      const Tensor weight = (arange(y.numel()) % 5 + 1).to(kFloat32).view(y.sizes());
+      const Tensor gradient = autograd::grad({y}, {x}, {weight})[0];
+      const Tensor place = (arange(x.numel()) % 13).to(kFloat32).view(x.sizes());
+      return stack({y.detach().sum(), (y.detach() * weight).sum(), (gradient * place).sum()});
+    };
+    int64_t elements = 1;
+    for (int64_t n : c.input) elements *= n;
+    const Tensor x = (arange(elements) * 37 % 11).to(kFloat32).view(c.input);
+    const Tensor expected = tensor({c.sum, c.weighted, c.gradient});
+    EXPECT_EQ(numbers(x).str(), expected.str());
+    EXPECT_EQ(compile(numbers)(x).str(), expected.str());
+  }
+}
+
 }  // namespace
 }  // namespace ingot

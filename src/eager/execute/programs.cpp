@@ -261,7 +261,7 @@ std::shared_ptr<const Compiled> compile(const OpCall& call, const Signature& s, 
   }
   if (!compiled->pinned.empty()) graph = graph_of(call, s, compiled->pinned);
   std::string reason;
-  compiled->program = compiler::compile_or_interpret(std::move(graph), {.level = {target}}, &reason);
+  compiled->program = compiler::compile_or_interpret(std::move(graph), {.level = {target}, .one_op = true}, &reason);
   if (!reason.empty()) statistics::count_fallback(std::string(ir::info(call.op).name) + ": " + reason);
   statistics::count_program();
   return compiled;

@@ -168,9 +168,11 @@ Outputs avg_pool(GraphBuilder& b, const CompositeCall& call) {
 }
 
 /// One dim cut into `count` bins, from floor(i * size / count) to ceil((i + 1) * size / count): [.., count, widest
-/// bin], with `fill` beyond the end of a bin, and how many elements each bin has.
+/// bin], with `fill` beyond the end of a bin, how many elements each bin has, and where it begins; `even` if all have
+/// as many.
 struct Bins {
-  Operand elements, sizes;
+  Operand elements, sizes, starts;
+  bool even = false;
 };
 Bins cut(GraphBuilder& b, const Operand& x, size_t dim, Dim count, const Operand& fill) {
   DimTable& dims = b.dims();
@@ -182,16 +184,19 @@ Bins cut(GraphBuilder& b, const Operand& x, size_t dim, Dim count, const Operand
     split.insert(dim + 1, width);
     return split;
   };
-  // Equal bins are a view. Without a guard: a function with several of these would be compiled for each mixture.
-  const bool one = count.is_constant() && count.code == 1;
-  if (one || (size.is_constant() && count.is_constant() && size.code % count.code == 0)) {
-    const Dim width = dims.floor_div(size, count);
-    return {b.reshape(x, with(width)), GraphBuilder::divisor(width)};
-  }
-  Dim widest = dims.add(dims.ceil_div(size, count), 1);
+  // These broadcast against what follows the dim.
+  Dims line{count};
+  for (size_t i = dim + 1; i < shape.size(); ++i) line.push_back(1);
   auto integer = [](int64_t n) { return GraphBuilder::integer(n); };
-  Operand length = GraphBuilder::size_operand(size), bins = GraphBuilder::size_operand(count);
   Operand bin = b.unsqueeze(b.arange(integer(0), integer(1), Dims{count}, DType::i64), GraphBuilder::attr(1));
+  // Equal bins are a view. By a guard in eager only: a function with several of these would be compiled for each
+  // mixture.
+  const Dim width = dims.floor_div(size, count), covered = dims.mul(width, count);
+  if (b.one_op() ? dims.equal(covered, size) : dims.same(covered, size))
+    return {b.reshape(x, with(width)), GraphBuilder::divisor(width),
+            b.reshape(b.mul(bin, GraphBuilder::size_operand(width)), line), true};
+  Dim widest = dims.add(dims.ceil_div(size, count), 1);
+  Operand length = GraphBuilder::size_operand(size), bins = GraphBuilder::size_operand(count);
   Operand start = b.floor_divide(b.mul(bin, length), bins);
   Operand reach = b.add(b.mul(b.add(bin, integer(1)), length), GraphBuilder::size_operand(dims.sub(count, 1)));
   Operand end = b.floor_divide(reach, bins);
@@ -199,15 +204,15 @@ Bins cut(GraphBuilder& b, const Operand& x, size_t dim, Dim count, const Operand
   Operand inside = b.lt(at, end);
   Operand place = b.reshape(b.clamp_max(at, GraphBuilder::size_operand(dims.sub(size, 1))), {dims.mul(widest, count)});
   Operand elements = b.reshape(b.index_select(x, place, GraphBuilder::attr(static_cast<int64_t>(dim))), with(widest));
-  // The masks and sizes broadcast against what follows the dim.
-  Dims mask{count, widest}, line{count};
-  for (size_t i = dim + 1; i < shape.size(); ++i) mask.push_back(1), line.push_back(1);
-  return {b.where(b.reshape(inside, mask), elements, fill), b.reshape(b.sub(end, start), line)};
+  Dims mask = line;
+  mask.insert(1, widest);
+  return {b.where(b.reshape(inside, mask), elements, fill), b.reshape(b.sub(end, start), line), b.reshape(start, line)};
 }
 
 enum class Order { last_dim_first, first_dim_first };
 
-/// Bins of the last dims, one dim after the other, each combined by `combine`(bins, dim of their elements).
+/// Bins of the last dims, one dim after the other, each combined by `combine`(bins, dim of their elements, what was
+/// cut).
 template <class Combine>
 Operand binned(GraphBuilder& b, const CompositeCall& call, Order order, const Operand& fill, Combine combine) {
   Operand x = call.operands[0];
@@ -220,7 +225,7 @@ Operand binned(GraphBuilder& b, const CompositeCall& call, Order order, const Op
     if (!b.dims().less(0, count))
       x = b.slice(x, at, Dims{0}, Dims{0}, GraphBuilder::attr(1));
     else if (!(b.shape(x)[dim] == count))
-      x = combine(cut(b, x, dim, count, fill), static_cast<int64_t>(dim) + 1);
+      x = combine(cut(b, x, dim, count, fill), static_cast<int64_t>(dim) + 1, x);
   }
   return x;
 }
@@ -241,15 +246,23 @@ Outputs adaptive_avg_pool(GraphBuilder& b, const CompositeCall& call) {
     return {b.mean(x, dims, GraphBuilder::flag(true))};
   }
   // -0 is what changes no sum. Whole lines are added before few of them are cut.
-  return {binned(b, call, Order::first_dim_first, Operand::constant(-0.0), [&](const Bins& bins, int64_t dim) {
-    return b.div(b.reduce_dims(OpId::sum, bins.elements, {dim}, false), bins.sizes);
-  })};
+  return {binned(b, call, Order::first_dim_first, Operand::constant(-0.0),
+                 [&](const Bins& bins, int64_t dim, const Operand&) {
+                   return b.div(b.reduce_dims(OpId::sum, bins.elements, {dim}, false), bins.sizes);
+                 })};
 }
 
-// By max rather than amax: of equal elements the first one in memory has the gradient.
+// By max rather than amax: of equal elements the first one in memory has the gradient. Where the size of a bin is not
+// known the gradient goes to the places of the maxima rather than through all that the bins hold.
 Outputs adaptive_max_pool(GraphBuilder& b, const CompositeCall& call) {
   return {binned(b, call, Order::last_dim_first, least_of(b.dtype(call.operands[0])),
-                 [&](const Bins& bins, int64_t dim) { return b.max(bins.elements, GraphBuilder::attr(dim)); })};
+                 [&](const Bins& bins, int64_t dim, const Operand& x) {
+                   const Attr along = GraphBuilder::attr(dim);
+                   const bool known = bins.even && b.shape(bins.elements)[dim].is_constant();
+                   if (!b.deriving() || known) return b.max(bins.elements, along);
+                   const Operand place = b.add(b.argmax(bins.elements, along), bins.starts);
+                   return b.gather(x, place, GraphBuilder::attr(dim - 1));
+                 })};
 }
 
 /// The windows of im2col and col2im over an image of these sizes.

@@ -12,7 +12,8 @@ namespace {
 using Options = PipelineOptions;
 constexpr std::array kPasses = {
     Pass{"attention", [](Graph& g, const Options&) { recognize_attention(g); }},
-    Pass{"decompose", [](Graph& g, const Options& options) { decompose(g, options.convolves_bf16); }, true},
+    Pass{"decompose", [](Graph& g, const Options& options) { decompose(g, options.convolves_bf16, options.one_op); },
+         true},
     Pass{"simplify", [](Graph& g, const Options&) { simplify(g); }},
     Pass{"fold", [](Graph& g, const Options& options) { fold(g, options.evaluate); }},
     Pass{"cse", [](Graph& g, const Options&) { eliminate_common_subexpressions(g); }},

@@ -15,6 +15,7 @@ struct PipelineOptions {
   Evaluate evaluate;                                                    // for fold, which does nothing without
   OpCost cost = {};                                                     // for recompute
   bool convolves_bf16 = false;                                          // for decompose: there are tiles for that
+  bool one_op = false;                                                  // for decompose: of an eager call
   std::function<void(std::string_view pass, const Graph&)> after = {};  // told of every pass that ran
 #ifdef NDEBUG
   bool verify = false;
