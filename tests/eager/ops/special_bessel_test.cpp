@@ -3,6 +3,7 @@
 
 #include "eager/autograd/autograd.h"
 #include "eager/ops/near.h"
+#include "eager/ops/random.h"
 #include "eager/ops/special.h"
 #include "eager/support.h"
 
@@ -82,6 +83,15 @@ TEST(Bessel, HaveAllDigits) {
       tensor({-6.4589510947020266, -0.16048695141166464, -0.15562145403809824, -0.020372312002759792}, kFloat64)));
   // Up to where the result itself ends.
   EXPECT_TRUE(near(special::i0(tensor({713.}, kFloat64)) / 6.705128263670996e+307, ones({1}, kFloat64), 2e-15));
+}
+
+// Which are computed in pieces.
+TEST(Bessel, OfManyElementsAreThoseOfFew) {
+  manual_seed(1);
+  const Tensor x = randn({60'000, 3}) * 5, many = special::bessel_j0(x);
+  EXPECT_EQ(many.sizes(), x.sizes());
+  for (int64_t begin : {0, 8'190, 16'380, 59'000})
+    EXPECT_TRUE(equal(many.narrow(0, begin, 1'000), special::bessel_j0(x.narrow(0, begin, 1'000)))) << begin;
 }
 
 TEST(Bessel, AtTheEnds) {
