@@ -14,6 +14,13 @@
 namespace ingot::runtime {
 namespace {
 
+/// x if `first`, else y: without a branch, which could not be guessed.
+template <class T>
+T chosen(bool first, T x, T y) {
+  const T both[] = {y, x};
+  return both[first];
+}
+
 // How what is written meets what is there. Integers wrap; NaN wins in an extreme.
 struct Replace {
   template <class T>
@@ -45,14 +52,14 @@ struct Largest {
   static constexpr double identity = -std::numeric_limits<double>::infinity();
   template <class T>
   static T join(T a, T x) {
-    return x > a || x != x ? x : a;
+    return chosen((x > a) | (x != x), x, a);
   }
 };
 struct Smallest {
   static constexpr double identity = std::numeric_limits<double>::infinity();
   template <class T>
   static T join(T a, T x) {
-    return x < a || x != x ? x : a;
+    return chosen((x < a) | (x != x), x, a);
   }
 };
 
@@ -199,8 +206,7 @@ class ScatterDriver final : public StepDriver {
     for_each(state, line, columns, [&](int64_t place, const char*, int64_t k) { ++count(place, k); });
     for (int64_t place = 0; place < places_; ++place)
       for (int64_t k = columns.begin; k < columns.end; ++k) {
-        const int64_t n = count(place, k);
-        if (n <= 1) continue;
+        const int64_t n = std::max<int64_t>(count(place, k), 1);  // rather than a branch: counts cannot be guessed
         T& x = *reinterpret_cast<T*>(to + place * stride(out_, dim_) + k * stride(out_, column_));
         if constexpr (std::is_integral_v<T>)
           x = x / n - (x % n < 0);
