@@ -33,8 +33,13 @@ struct Windows {
 /// The position in the input's plane of the largest element of each window, the first among equals. Where padding is
 /// as large as all the window, the first element that lies inside.
 Tensor largest_positions(const Windows& w, const Ints& plane) {
-  int64_t spatial = static_cast<int64_t>(plane.size()), row = 1;
-  Tensor tap = w.elements.flatten(-spatial, -1).argmax(-1), position;
+  int64_t spatial = static_cast<int64_t>(plane.size()), row = 1, first = w.elements.dim() - 2 * spatial;
+  // An element of all windows after the other: whole rows are copied and compared.
+  Ints order;
+  for (int64_t d = 0; d < first; ++d) order.push_back(d);
+  for (int64_t part : {1, 0})
+    for (int64_t d = 0; d < spatial; ++d) order.push_back(first + part * spatial + d);
+  Tensor tap = w.elements.permute(order).flatten(first, first + spatial - 1).argmax(first), position;
   for (int64_t d = spatial - 1; d >= 0; --d) {
     Ints line(spatial - d, 1);
     line[0] = w.start[d].numel();
