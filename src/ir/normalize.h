@@ -13,8 +13,8 @@ NormalForm unchanged;
 NormalForm identity;
 /// Every op of kind reduction.
 NormalForm reduction;
-NormalForm cat, lookup, matmul, conv2d, conv2d_weight_backward, scaled_dot_product_attention, scaled_dot_product_attention_backward, scatter,
-    scatter_reduce, searchsorted, nonzero_static;
+NormalForm cat, lookup, matmul, conv2d, conv2d_weight_backward, scaled_dot_product_attention,
+    scaled_dot_product_attention_backward, scatter, scatter_reduce, searchsorted, nonzero_static;
 }  // namespace normal
 
 }  // namespace ingot::ir
