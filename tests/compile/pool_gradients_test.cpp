@@ -146,5 +146,22 @@ TEST(AdaptivePools, GradientsGoToTheFirstOfEqualElements) {
   }
 }
 
+// Through a view of even bins or to the places of maxima, before other sizes are known and after: a scatter adds -0 to
+// a zero, and so does every program.
+TEST(PoolGradients, OfMinusZeroThroughAdaptiveMaxPools) {
+  for (const auto& [size, bins] : std::vector<std::pair<int64_t, int64_t>>{{6, 3}, {7, 3}, {4, 1}, {5, 3}, {6, 3}}) {
+    manual_seed(7);
+    const Tensor x = randn({2, 2, size, size}).requires_grad_(), slope = full({2, 2, bins, bins}, -0.0);
+    auto gradient = [&, bins = bins](const Tensor& of) {
+      return autograd::grad({F::adaptive_max_pool2d(of, {bins, bins})}, {of}, {slope})[0];
+    };
+    auto compiled = compile(gradient);
+    const Tensor expected = zeros({2, 2, size, size});
+    EXPECT_TRUE(test::same_bits(gradient(x), expected)) << size;
+    EXPECT_TRUE(test::same_bits(compiled(x), expected)) << size;
+    EXPECT_TRUE(test::same_bits(compiled(x), expected)) << size;
+  }
+}
+
 }  // namespace
 }  // namespace ingot

@@ -168,9 +168,11 @@ Outputs avg_pool(GraphBuilder& b, const CompositeCall& call) {
 }
 
 /// One dim cut into `count` bins, from floor(i * size / count) to ceil((i + 1) * size / count): [.., count, widest
-/// bin], with `fill` beyond the end of a bin, how many elements each bin has, and where it begins.
+/// bin], with `fill` beyond the end of a bin, how many elements each bin has, and where it begins; `even` if all have
+/// as many.
 struct Bins {
   Operand elements, sizes, starts;
+  bool even = false;
 };
 Bins cut(GraphBuilder& b, const Operand& x, size_t dim, Dim count, const Operand& fill) {
   DimTable& dims = b.dims();
@@ -192,7 +194,7 @@ Bins cut(GraphBuilder& b, const Operand& x, size_t dim, Dim count, const Operand
   const Dim width = dims.floor_div(size, count), covered = dims.mul(width, count);
   if (b.one_op() ? dims.equal(covered, size) : dims.same(covered, size))
     return {b.reshape(x, with(width)), GraphBuilder::divisor(width),
-            b.reshape(b.mul(bin, GraphBuilder::size_operand(width)), line)};
+            b.reshape(b.mul(bin, GraphBuilder::size_operand(width)), line), true};
   Dim widest = dims.add(dims.ceil_div(size, count), 1);
   Operand length = GraphBuilder::size_operand(size), bins = GraphBuilder::size_operand(count);
   Operand start = b.floor_divide(b.mul(bin, length), bins);
@@ -250,13 +252,20 @@ Outputs adaptive_avg_pool(GraphBuilder& b, const CompositeCall& call) {
                  })};
 }
 
-// By max rather than amax: of equal elements the first one in memory has the gradient. It goes to the places of the
-// maxima rather than through all that the bins hold, whatever is known of them: a sum there makes +0 of -0.
+/// x, whose gradient is a sum of two: -0 is +0 in it, as a scatter to zeros has it.
+Operand with_added_gradient(GraphBuilder& b, const Operand& x) {
+  return b.where(b.scalar(Operand::constant(true), DType::bool_), x, x);
+}
+
+// By max rather than amax: of equal elements the first one in memory has the gradient. Where the size of a bin is not
+// known the gradient goes to the places of the maxima rather than through all that the bins hold.
 Outputs adaptive_max_pool(GraphBuilder& b, const CompositeCall& call) {
   return {binned(b, call, Order::last_dim_first, least_of(b.dtype(call.operands[0])),
                  [&](const Bins& bins, int64_t dim, const Operand& x) {
                    const Attr along = GraphBuilder::attr(dim);
+                   const bool known = bins.even && b.shape(bins.elements)[dim].is_constant();
                    if (!b.deriving()) return b.max(bins.elements, along);
+                   if (known) return b.max(with_added_gradient(b, bins.elements), along);
                    const Operand place = b.add(b.argmax(bins.elements, along), bins.starts);
                    return b.gather(x, place, GraphBuilder::attr(dim - 1));
                  })};
