@@ -80,9 +80,8 @@ constexpr int64_t lines_fetched(int64_t steps, int64_t bytes) { return steps * (
 /// What a tile kernel is called with: C[rows x 16*vectors] (+)= A x B over k. Strides in bytes.
 struct TileFrame {
   // Row i at a + i * a_stride, k contiguous; of an A across: k (of bf16, a pair of k) at a + k * a_stride, rows
-  // contiguous; of a listed one:
-  // addresses, that of row i for run r at a + r * a_stride + 8 i; listed with B: two addresses a step of k; channels
-  // with B: a_stride from step to step.
+  // contiguous; of a listed one: addresses, that of row i for run r at a + r * a_stride + 8 i; listed with B: two
+  // addresses a step of k; channels with B: a_stride from step to step.
   const char* a;
   const char* b;  // packed panel
   char* c;        // f32 or f64; row i at c + i * c_stride

@@ -164,9 +164,9 @@ struct Phase {
 ///
 /// On a processor, form columns handles at most 256 rows a call and writes a partial accumulator of 16 lanes a column
 /// (see KernelFrame::scratch; row r of the call goes to lane r % 16, or as KernelFrame::lanes has it; lanes without a
-/// row hold the identity, -0 for sum); the runtime combines blocks and lanes. argmax and argmin write values
-/// and then row indices (i64, counted from row_index; INT64_MAX in lanes without a row). On a GPU the kernel does all
-/// of it.
+/// row hold the identity, -0 for sum); the runtime combines blocks and lanes. argmax and argmin write values and
+/// then row indices (i64, counted from row_index; INT64_MAX in lanes without a row). On a GPU the kernel does all of
+/// it.
 enum class Form : uint8_t { rows, columns };
 
 struct Kernel {

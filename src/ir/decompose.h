@@ -7,8 +7,7 @@
 // - an op that computes (sum, prod, and all that came from a composite) sees no 16-bit float: f16 and bf16 operands are
 //   cast to f32 before it and the result is cast back once, after the op that the user called. Only matmul reads bf16
 //   as it is, where the user's op had bf16 operands: its result is f32 (out_dtype); and conv2d and the gradient of its
-//   weight, where asked to. What
-//   the user has cast is f32;
+//   weight, where asked to. What the user has cast is f32;
 // - the operands of matmul have two dims or more (a product of floats with a vector, or one column, is a sum of
 //   products, one of depth 1 is elementwise); a stack of rows times one matrix is one product of two dims;
 // - conv2d computes in f32, of f32 or bf16, or in f64; query, key and value of attention have the same number of dims

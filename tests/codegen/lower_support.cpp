@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 
@@ -159,6 +160,17 @@ LowerResult check_compiled(const ir::Graph& graph, double tolerance, LowerOption
   ir::Graph lowered = graph;
   ir::run_pipeline(lowered);
   return check(lowered, graph, tolerance, options, symbols, scalars);
+}
+
+int how_many(int usual) {
+  const char* said = std::getenv("INGOT_CONVOLUTIONS");
+  return said ? std::atoi(said) : usual;
+}
+
+std::vector<uint64_t> bits_of(const std::vector<double>& numbers) {
+  std::vector<uint64_t> bits;
+  for (double x : numbers) bits.push_back(std::isnan(x) ? ~uint64_t{0} : std::bit_cast<uint64_t>(x));
+  return bits;
 }
 
 }  // namespace ingot::codegen::test

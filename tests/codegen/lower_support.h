@@ -38,6 +38,11 @@ LowerResult check_against_reference(const ir::Graph& graph, double tolerance, Lo
 LowerResult check_compiled(const ir::Graph& graph, double tolerance, LowerOptions options = {},
                            std::vector<int64_t> symbols = {}, std::vector<ir::ReferenceScalar> scalars = {});
 
+/// Generated networks of one kind: INGOT_CONVOLUTIONS, for long runs and for slow builds.
+int how_many(int usual);
+/// What tells two results apart: the signs of zeros, but not those of NaN.
+std::vector<uint64_t> bits_of(const std::vector<double>& numbers);
+
 /// Number of steps of a kind.
 template <class Kind>
 int count_steps(const Program& program) {

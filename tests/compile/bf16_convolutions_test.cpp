@@ -51,7 +51,7 @@ TEST(Bf16Convolutions, HaveEagersBitsWhereverImagesLie) {
 }
 
 TEST(Bf16Convolutions, TrainedHaveEagersBits) {
-  test::on_every_target({2}, [] {
+  test::on_every_target({1, 2}, [] {
     struct Trained {
       Net model = net();
       optim::SGD opt{model->parameters(), {.lr = 0.05}};
