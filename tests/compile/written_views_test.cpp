@@ -106,6 +106,29 @@ TEST(WrittenViews, RunOpByOpWhereTheyAreReadLater) {
     }
 }
 
+// Views that were taken before the write, of either tensor, and these themselves: they show what is written, and what
+// is written to them is in the memory.
+TEST(WrittenViews, ThatAreReturnedShowWhatIsWritten) {
+  for (CompileMode mode : {CompileMode::checked, CompileMode::frozen})
+    for (int which = 0; which < 4; ++which) {
+      auto f = [which](const Tensor& memory, const Tensor& part) {
+        const Tensor taken = part.narrow(0, 0, 2), other = memory.select(0, 1), y = part.exp();
+        memory.mul_(0.5).add_(y.sum());
+        return which == 0 ? taken : which == 1 ? part : which == 2 ? other : memory;
+      };
+      const Tensor eager_memory = randn({4, 6}), fast_memory = eager_memory.clone();
+      const Tensor eager_view = eager_memory.t(), fast_view = fast_memory.t();
+      auto fast = compile(f, {.mode = mode});
+      for (int call = 0; call < 4; ++call) {
+        const Tensor expected = f(eager_memory, eager_view), result = fast(fast_memory, fast_view);
+        EXPECT_TRUE(same_bits(result, expected)) << which << ", call " << call;
+        expected.fill_(call), result.fill_(call);
+        EXPECT_TRUE(same_bits(fast_memory, eager_memory)) << which << ", call " << call;
+      }
+      EXPECT_EQ(fast.stats().fallbacks, 0) << which;
+    }
+}
+
 // What shares memory is another program's, in frozen calls too: the same function of tensors that do not meet, that
 // meet where it is read first, and that are one.
 TEST(WrittenViews, AreToldFromTensorsApart) {
