@@ -43,6 +43,12 @@ std::string type_text(const ir::TensorType& type, const DimTable& dims) {
   return text + "]";
 }
 
+int64_t bytes_of(const ir::TensorType& type, const DimTable& dims) {
+  int64_t bytes = size_of(type.dtype);
+  for (Dim d : type.shape) bytes *= dims.hint(d);
+  return bytes;
+}
+
 std::vector<Explanation::Op> ops_of(const ir::Graph& graph, const std::vector<std::string>& names) {
   std::vector<Explanation::Op> ops;
   for (const ir::Node& node : graph.nodes) {
@@ -115,8 +121,7 @@ void describe_fusion(const compiler::CompiledGraph& compiled, const std::vector<
     out.fused = decision.fused;
     out.reason = decision.reason;
     out.bytes_saved = decision.bytes_saved;
-    out.bytes = size_of(graph.type(decision.value).dtype);
-    for (Dim d : graph.type(decision.value).shape) out.bytes *= graph.dims.hint(d);
+    out.bytes = bytes_of(graph.type(decision.value), graph.dims);
     ir::NodeId producer = graph.values[decision.value].producer;
     if (producer == ir::kNoValue) {
       out.op = "input";
@@ -129,6 +134,8 @@ void describe_fusion(const compiler::CompiledGraph& compiled, const std::vector<
   }
   program.notes = explanation.notes;
 }
+
+constexpr const char* kCheap = "cheap to compute from what is kept anyway";
 
 void describe_backward(const compiler::CompiledGraph& compiled, const std::vector<std::string>& names,
                        Explanation::Program& program) {
@@ -152,7 +159,7 @@ void describe_backward(const compiler::CompiledGraph& compiled, const std::vecto
     if (producer == ir::kNoValue) continue;
     if (graph.nodes[producer].recomputed) {
       program.recomputed.push_back(program.decisions[i]);
-      program.recomputed.back().reason = "cheap to compute from what is kept anyway";
+      program.recomputed.back().reason = kCheap;
       continue;
     }
     if (graph.nodes[producer].backward || !read[v]) continue;
@@ -161,6 +168,38 @@ void describe_backward(const compiler::CompiledGraph& compiled, const std::vecto
       program.saved.push_back(program.decisions[i]);
     else if (read_before[v])  // by a kernel of the forward pass, and by another one again
       program.recomputed.push_back(program.decisions[i]);
+  }
+}
+
+/// What is saved for a backward pass that is another program.
+void describe_saved(const compiler::CompiledGraph& compiled, const std::vector<std::string>& names,
+                    Explanation::Program& program) {
+  const ir::Graph& graph = compiled.graph;
+  std::set<ir::ValueId> met;
+  for (uint32_t output : compiled.saved_outputs) {
+    const ir::ValueId v = graph.outputs[output];
+    if (!met.insert(v).second) continue;
+    Explanation::Decision& out = program.saved.emplace_back();
+    out.value = names[v];
+    out.reason = "the backward pass reads it";
+    out.bytes = bytes_of(graph.type(v), graph.dims);
+    const ir::NodeId producer = graph.values[v].producer;
+    if (producer == ir::kNoValue) {
+      out.op = "input";
+      continue;
+    }
+    out.op = program.ops[producer].op;
+    out.module = program.ops[producer].module;
+    out.location = program.ops[producer].location;
+  }
+  for (const ir::Recipe& recipe : compiled.recipes) {
+    Explanation::Decision& out = program.recomputed.emplace_back();
+    const ir::Node& node = recipe.nodes.back();
+    out.reason = kCheap;
+    out.op = ir::info(node.op).name;
+    out.module = node.module;
+    out.location = short_location(node.location);
+    out.bytes = bytes_of(recipe.type, graph.dims);
   }
 }
 
@@ -235,6 +274,7 @@ Explanation::Program describe(const trace::CacheEntry& entry, const runtime::Pro
   describe_writes(entry, names, program);
   describe_fusion(compiled, names, program);
   describe_backward(compiled, names, program);
+  describe_saved(compiled, names, program);
   describe_steps(entry, profile, program);
   return program;
 }

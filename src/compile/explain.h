@@ -122,8 +122,8 @@ struct Explanation {
     Listed<Write> writes;
     Listed<Group> groups;  // in order of execution
     Listed<Decision> decisions;
-    /// Of a program that goes backward: what the forward pass stores and the backward pass reads, and what the backward
-    /// pass computes again from what is there, with the reason.
+    /// Of a program that goes backward, or leaves a tape: what the forward pass stores and the backward pass reads, and
+    /// what the backward pass computes again from what is there, with the reason.
     Listed<Decision> saved, recomputed;
     Listed<std::string> notes;  // of the lowering: copies that a layout needed
     std::string report;         // the lowering's own account: steps, operations, bytes

@@ -14,6 +14,8 @@ namespace ingot::compiler {
 struct CompiledGraph {
   std::string key;  // all that the program depends on: a line of settings, then the graph before the passes
   ir::Graph graph;  // after them
+  std::vector<uint32_t> saved_outputs;  // for a backward pass alone, as the graph has them now
+  std::vector<ir::Recipe> recipes;      // of Settings::saved_outputs that are none of its outputs any more
   std::shared_ptr<const Program> program;
   codegen::Explanation explanation;
   std::vector<Dim> output_bytes;                       // of each output, in program->dims

@@ -23,6 +23,16 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+/// The positive number that an environment variable holds; `otherwise` where there is none.
+int64_t number_in(const char* variable, int64_t otherwise) {
+  const char* text = std::getenv(variable);
+  if (!text || !*text) return otherwise;
+  char* end = nullptr;
+  const long long number = std::strtoll(text, &end, 10);
+  if (*end || number < 1) throw Error(std::string(variable) + ": got \"" + text + "\", expected a positive number");
+  return number;
+}
+
 /// The passes that the graph goes through, with a file after each where dumps are on.
 void run_passes(CompiledGraph& compiled, const Settings& settings, const Dump& dump) {
   ir::PipelineOptions options;
@@ -31,6 +41,9 @@ void run_passes(CompiledGraph& compiled, const Settings& settings, const Dump& d
   options.cost = [](OpId op, DType dtype) { return codegen::lowering::op_cost(op, working_dtype(dtype)); };
   options.convolves_bf16 = settings.level.target.bf16_dot && !settings.level.target.cuda_arch;
   options.one_op = settings.one_op;
+  options.recomputed_from = recomputed_from();
+  options.saved_outputs = &compiled.saved_outputs;
+  options.recipes = &compiled.recipes;
   if (dump.on())
     options.after = [&, number = 0](std::string_view pass, const ir::Graph& now) mutable {
       dump.write("pass" + std::to_string(++number) + "-" + std::string(pass) + ".ir", ir::print(now));
@@ -52,7 +65,7 @@ void lower(CompiledGraph& compiled, const Settings& settings, const Dump& dump) 
   options.keep_wide = settings.level.numerics == Numerics::fast;
   options.winograd = options.winograd && options.keep_wide;
   options.output_strides = settings.output_strides;
-  options.free_outputs = settings.free_outputs;
+  options.free_outputs = compiled.saved_outputs;
   if (settings.threads > 0) {
     options.cache_bytes = cache_of(settings.threads);
     options.least_slice = (settings.threads + 1) / 2;
@@ -101,14 +114,8 @@ std::vector<std::string> disabled_stages(std::span<const std::string> also) {
   return names;
 }
 
-int64_t forced_slice() {
-  const char* text = std::getenv("INGOT_SLICE");
-  if (!text || !*text) return 0;
-  char* end = nullptr;
-  const long long slice = std::strtoll(text, &end, 10);
-  if (*end || slice < 1) throw Error("INGOT_SLICE: got \"" + std::string(text) + "\", expected a positive number");
-  return slice;
-}
+int64_t forced_slice() { return number_in("INGOT_SLICE", 0); }
+int64_t recomputed_from() { return number_in("INGOT_RECOMPUTE_FROM", ir::kRecomputedFrom); }
 
 std::string key_of(const ir::Graph& graph, const Settings& settings) {
   std::string key = settings.level.str();
@@ -117,8 +124,10 @@ std::string key_of(const ir::Graph& graph, const Settings& settings) {
   if (settings.one_op) key += " one op";
   if (settings.threads > 0) key += " for " + std::to_string(settings.threads) + " threads";
   if (const int64_t slice = forced_slice(); slice && settings.threads > 0) key += " in " + std::to_string(slice);
+  if (const int64_t from = recomputed_from(); from != ir::kRecomputedFrom)
+    key += " again from " + std::to_string(from) + " B";
   for (const Dims& strides : settings.output_strides) key += " to " + ir::shape_text(graph.dims, strides);
-  for (uint32_t output : settings.free_outputs) key += " free " + std::to_string(output);
+  for (uint32_t output : settings.saved_outputs) key += " saved " + std::to_string(output);
   for (const DimGuard& guard : graph.dims.guards()) key += " " + graph.dims.str(guard);
   return key + "\n" + ir::print(graph);
 }
@@ -137,6 +146,7 @@ ReadyProgram compile(const std::string& key, ir::Graph graph, const Settings& se
   auto compiled = std::make_shared<CompiledGraph>();
   compiled->key = key;
   compiled->graph = std::move(graph);
+  compiled->saved_outputs = settings.saved_outputs;
   dump.write("traced.ir", compiled->traced_text());
   if (told && log_enabled(Topic::graph)) log(Topic::graph, name + ": traced:\n" + std::string(compiled->traced_text()));
 

@@ -72,6 +72,7 @@ bool Variant::bind_if_ready() {
   if (!entry || (bound && bound->threads == num_threads())) return true;
   if (!entry->ready.load(std::memory_order_acquire)) return false;
   if (entry->failure.empty()) {
+    if (!bound) leave_to_recipes();
     grant_direct_writes();
     use(entry->loaded->bind(symbols));
   } else {
@@ -79,6 +80,62 @@ bool Variant::bind_if_ready() {
     entry = nullptr;
   }
   return true;
+}
+
+void Variant::leave_to_recipes() {
+  const std::vector<ir::Recipe>& recipes = entry->compiled->recipes;
+  if (recipes.empty()) return;
+  std::vector<OutputTarget> given;
+  std::vector<uint32_t> number;
+  std::vector<size_t> recipe_of(binding.outputs.size(), recipes.size());
+  for (size_t r = 0; r < recipes.size(); ++r) recipe_of[recipes[r].output] = r;
+  for (size_t i = 0; i < binding.outputs.size(); ++i) {
+    number.push_back(static_cast<uint32_t>(given.size()));
+    if (recipe_of[i] == recipes.size()) given.push_back(std::move(binding.outputs[i]));
+  }
+  std::vector<LiveValue> live;
+  for (LiveValue value : binding.live) {
+    if (!value.external && recipe_of[value.number] < recipes.size()) {
+      binding.deferred.push_back({value.value, recipe_of[value.number]});
+      continue;
+    }
+    if (!value.external) value.number = number[value.number];
+    live.push_back(value);
+  }
+  // For the recipes alone.
+  given.resize(entry->compiled->graph.outputs.size(), {.number = ir::kNoValue, .unseen = true});
+  binding.outputs = std::move(given);
+  binding.live = std::move(live);
+}
+
+void Variant::bind_recipes() {
+  const compiler::CompiledGraph& compiled = *entry->compiled;
+  auto value_of = [&](Dim d) { return DimTable::value_of(d, bound->values); };
+  recipes.clear();
+  recipes_read.assign(compiled.recipes.empty() ? 0 : binding.outputs.size(), {});
+  for (const ir::Recipe& recipe : compiled.recipes) {
+    BoundRecipe& made = recipes.emplace_back();
+    auto ops = std::make_shared<autograd::DeferredOps>(recipe.nodes);
+    for (ir::Node& node : *ops) {
+      for (ir::Attr& attr : node.attrs)
+        for (Dim& d : attr.list) d = value_of(d);
+      for (ir::Operand& o : node.operands) {
+        if (o.kind == ir::Operand::Kind::size) o.dim = value_of(o.dim);
+        if (o.kind != ir::Operand::Kind::scalar) continue;
+        made.scalars.push_back(o.id);
+        o.id = static_cast<uint32_t>(made.scalars.size() - 1);
+      }
+    }
+    made.ops = std::move(ops);
+    for (uint32_t output : recipe.from) {
+      const ir::TensorType& type = compiled.graph.type(compiled.graph.outputs[output]);
+      eager::OutputMeta& meta = recipes_read[output];
+      meta.dtype = type.dtype;
+      meta.sizes.clear();
+      for (Dim d : type.shape) meta.sizes.push_back(value_of(d));
+      meta.strides = binding.outputs[output].strides(meta.sizes);
+    }
+  }
 }
 
 void Variant::grant_direct_writes() {
@@ -124,6 +181,7 @@ void Variant::use(runtime::BoundProgramPtr program) {
     if (binding.outputs[i].unseen) binding.outputs[i].order = entry->compiled->output_orders[i];
   output_bytes.clear();
   for (Dim bytes : entry->compiled->output_bytes) output_bytes.push_back(DimTable::value_of(bytes, bound->values));
+  bind_recipes();
 }
 
 Ints OutputTarget::strides(const Ints& sizes) const {

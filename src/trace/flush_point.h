@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "eager/autograd/deferred.h"
 #include "trace/function.h"
 #include "trace/node.h"
 
@@ -34,6 +35,12 @@ struct OutputTarget {
   Ints strides(const Ints& sizes) const;
 };
 
+/// A live value, held by the tape alone, that the program leaves to a recipe.
+struct DeferredValue {
+  uint32_t value = 0;
+  size_t recipe = 0;  // of the compiled graph
+};
+
 /// A check on values that are there before the program runs: where it fails then, nothing was written yet.
 struct HostCheck {
   size_t node = 0;       // of the path: the call
@@ -44,12 +51,19 @@ struct HostCheck {
   bool sizes_only = false;
 };
 
-/// How a segment's record maps to a graph's inputs and outputs.
+/// How a segment's record maps to a graph's inputs and outputs; once there is a program, to those of the program.
 struct SegmentBinding {
   std::vector<uint32_t> input_slots;  // of each graph input
   std::vector<OutputTarget> outputs;  // of each graph output
   std::vector<LiveValue> live;
+  std::vector<DeferredValue> deferred;
   std::vector<HostCheck> host_checks;
+};
+
+/// A recipe at the latest sizes.
+struct BoundRecipe {
+  std::shared_ptr<const autograd::DeferredOps> ops;
+  std::vector<uint32_t> scalars;  // of the segment
 };
 
 /// One program at a flush, and what it holds for: another live set or aliasing is another graph, and sizes may be
@@ -72,6 +86,8 @@ struct Variant {
   std::vector<int64_t> symbols;
   runtime::BoundProgramPtr bound;
   std::vector<int64_t> output_bytes;
+  std::vector<BoundRecipe> recipes;
+  std::vector<eager::OutputMeta> recipes_read;  // of each output, as it lies; empty where none reads one
 
   /// True once the program is there, or it is known that there is none; it is then bound to the latest sizes, for as
   /// many threads as there are now.
@@ -81,6 +97,8 @@ struct Variant {
 
  private:
   void use(runtime::BoundProgramPtr program);
+  void bind_recipes();
+  void leave_to_recipes();
   void grant_direct_writes();
 };
 

@@ -72,11 +72,11 @@ std::vector<Write> CacheEntry::writes() const {
   return writes_;
 }
 
-std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, std::vector<uint32_t> free_outputs, int64_t ops,
+std::shared_ptr<CacheEntry> Function::program(ir::Graph graph, std::vector<uint32_t> saved_outputs, int64_t ops,
                                               bool* fresh) {
   const compiler::Settings settings{.level = eager::code_level(),
                                     .disabled = disabled_passes_,
-                                    .free_outputs = std::move(free_outputs),
+                                    .saved_outputs = std::move(saved_outputs),
                                     .threads = num_threads(),
                                     .pack_weights_only = pack_weights_only_};
   const std::string key = compiler::key_of(graph, settings);

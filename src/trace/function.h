@@ -74,8 +74,8 @@ class Function : public std::enable_shared_from_this<Function> {
   bool background() const { return background_; }
 
   /// The program of this graph at the level that holds now. The first who asks compiles it and the others wait; in the
-  /// background, nobody waits. `free_outputs`: as compiler::Settings has them.
-  std::shared_ptr<CacheEntry> program(ir::Graph graph, std::vector<uint32_t> free_outputs, int64_t ops, bool* fresh);
+  /// background, nobody waits. `saved_outputs`: as compiler::Settings has them.
+  std::shared_ptr<CacheEntry> program(ir::Graph graph, std::vector<uint32_t> saved_outputs, int64_t ops, bool* fresh);
 
   /// `op`: at which it happened, or after which a value was asked for.
   void note_break(const std::string& reason, const std::string& op, Location location);

@@ -56,17 +56,13 @@ void SegmentRunner::join_tape(const FlushPoint& point) {
   for (uint32_t s : point.written_slots) join(*autograd::base_of(segment_.slots()[s]).impl());
 }
 
-// A value saved by an earlier segment's node is no value of this one. Of fewer dims the order is hardly ever another:
-// they are not worth the counting.
+// A value saved by an earlier segment's node is no value of this one.
 void SegmentRunner::find_unseen() {
-  constexpr size_t kDims = 3;
   unseen_.clear();
-  auto may_gain = [&](uint32_t v) { return segment_.values()[v]->meta.sizes.size() >= kDims; };
-  if (joined_.empty() || std::ranges::none_of(live_, may_gain)) return;
+  if (joined_.empty() || live_.empty()) return;
   kept_.assign(segment_.values().size(), 0);
   for (const autograd::Node* node : joined_) node->count_kept(segment_.id(), kept_);
   segment_.find_unseen(live_, kept_, unseen_);
-  std::erase_if(unseen_, [&](uint32_t v) { return !may_gain(v); });
 }
 
 void SegmentRunner::run(Node& flush) {
@@ -199,11 +195,11 @@ Variant* SegmentRunner::compile(FlushPoint& point) {
     for (size_t s = 0; s < segment_.slots().size(); ++s)
       if (segment_.slot_record(s).captured) segment_.slots()[s].impl()->storage->mark_lasting();
     bool compiled_now = false;
-    std::vector<uint32_t> free;
+    std::vector<uint32_t> saved;
     for (uint32_t i = 0; i < variant->binding.outputs.size(); ++i)
-      if (variant->binding.outputs[i].unseen) free.push_back(i);
+      if (variant->binding.outputs[i].unseen) saved.push_back(i);
     if (!built.graph.outputs.empty())
-      variant->entry = function_.program(std::move(built.graph), std::move(free),
+      variant->entry = function_.program(std::move(built.graph), std::move(saved),
                                          static_cast<int64_t>(segment_.path().size()), &compiled_now);
     if (compiled_now) ++segment_.root()->compilations;
     variant->bind_if_ready();
@@ -265,6 +261,7 @@ void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
       memory_.note_made(*storages_[live.number]);
     }
   }
+  defer(variant);
   for (size_t i = 0; i < binding.outputs.size(); ++i)
     if (const OutputTarget& target = binding.outputs[i]; target.kind == OutputTarget::Kind::write_back)
       for (uint32_t s : point.written_slots)
@@ -272,6 +269,24 @@ void SegmentRunner::run_program(Variant& variant, const FlushPoint& point) {
           write_back(target, slots[s], std::move(storages_[i]), segment_.writes_to_slot(s));
   storages_.clear();
   segment_.release_values();
+}
+
+// What the tape would have kept of these values, it computes when it reads them.
+void SegmentRunner::defer(const Variant& variant) {
+  if (variant.binding.deferred.empty()) return;
+  std::vector<autograd::DeferredPtr> by_value(segment_.values().size());
+  for (const DeferredValue& value : variant.binding.deferred) {
+    const BoundRecipe& recipe = variant.recipes[value.recipe];
+    std::vector<Tensor> from;
+    for (uint32_t output : variant.entry->compiled->recipes[value.recipe].from) {
+      const eager::OutputMeta& lies = variant.recipes_read[output];
+      from.push_back(eager::make_tensor(lies.dtype, lies.sizes, lies.strides, 0, storages_[output].get()));
+    }
+    std::vector<uint64_t> scalars;
+    for (uint32_t number : recipe.scalars) scalars.push_back(segment_.scalars()[number]);
+    by_value[value.value] = std::make_shared<const autograd::Deferred>(recipe.ops, std::move(from), std::move(scalars));
+  }
+  for (autograd::Node* node : joined_) node->defer(segment_.id(), by_value);
 }
 
 // True if no value is where eager would refuse it, as far as that can be known before the program runs.

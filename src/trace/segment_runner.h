@@ -38,6 +38,7 @@ class SegmentRunner {
   Variant* choose(FlushPoint& point, bool* waits);
   Variant* compile(FlushPoint& point);
   void run_program(Variant& variant, const FlushPoint& point);
+  void defer(const Variant& variant);
   bool reads_come_first(const FlushPoint& point) const;
   bool host_checks_pass(const Variant& variant) const;
 
@@ -53,7 +54,7 @@ class SegmentRunner {
   bool compiled_ = false;
   // Of the flush in progress; kept for their memory.
   std::vector<uint32_t> live_, unseen_, aliases_;
-  std::vector<const autograd::Node*> joined_;
+  std::vector<autograd::Node*> joined_;
   std::vector<int32_t> kept_;
   std::vector<int64_t> sites_;
   std::vector<runtime::StoragePtr> storages_;  // of the program's outputs

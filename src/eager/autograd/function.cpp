@@ -87,7 +87,8 @@ struct FunctionNode final : Node {
     for (size_t i = 0; i < saved.size(); ++i) {
       Tensor& t = tensors.emplace_back();
       if (!saved[i].defined()) continue;
-      t = saved[i].get(*this, "saved tensor " + std::to_string(i));
+      Tensor room;
+      t = saved[i].get(*this, "saved tensor " + std::to_string(i), room);
       if (saved_results[i] < 0 || !GradMode::is_enabled()) continue;
       t = t.detach(location);
       t.impl()->requires_grad = true;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,7 @@ class Discarded {
   Discarded* next_ = nullptr;
 };
 
+class Deferred;
 class Node;
 class Stretch;
 
@@ -67,8 +69,10 @@ class Node : public Discarded {
   /// no tensor is held by its own past.
   virtual void part_from(const Tensor& /*base*/) {}
   /// Adds one to `counts[value]` for each handle of a pending tensor of this recording (TensorImpl::trace) that it
-  /// keeps for its derivative and shows to nobody.
+  /// keeps for its derivative as it is now, and shows to nobody.
   virtual void count_kept(uint64_t /*trace*/, std::vector<int32_t>& /*counts*/) const {}
+  /// Such handles of values that have a Deferred go: it stands for them from now on.
+  virtual void defer(uint64_t /*trace*/, std::span<const std::shared_ptr<const Deferred>> /*by_value*/) {}
 
   struct Output {
     DType dtype;

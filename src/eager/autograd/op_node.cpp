@@ -275,6 +275,7 @@ class ViewWriteNode final : public Node {
   void release() override { inner_->release(); }
   void part_from(const Tensor& base) override { inner_->part_from(base); }
   void count_kept(uint64_t trace, std::vector<int32_t>& counts) const override { inner_->count_kept(trace, counts); }
+  void defer(uint64_t trace, std::span<const DeferredPtr> by_value) override { inner_->defer(trace, by_value); }
 
  private:
   Tensor view_of(Tensor base) const {
@@ -313,19 +314,29 @@ void SavedTensor::part_from(const Tensor& base) {
   if (tensor_.defined() && base_of(tensor_).is_same(base)) tensor_ = tensor_.detach();
 }
 
+// Not one that was written to since: who asks for it is to be told.
 void SavedTensor::count(uint64_t trace, std::vector<int32_t>& counts) const {
   const Tensor& t = recomputed_ ? recomputed_->tensor : tensor_;
-  if (t.defined() && t.impl()->trace == trace) ++counts[t.impl()->value];
+  if (!t.defined() || t.impl()->trace != trace) return;
+  const bool is_leaf = t.impl()->requires_grad && !t.impl()->node;
+  if (!is_leaf && eager::writes_to(*t.impl()) == (recomputed_ ? recomputed_->version : version_))
+    ++counts[t.impl()->value];
 }
 
-const Tensor* SavedTensor::intact() const {
-  if (recomputed_) recomputed_->fill();
-  const Tensor& t = recomputed_ ? recomputed_->tensor : tensor_;
-  return eager::writes_to(*t.impl()) == (recomputed_ ? recomputed_->version : version_) ? &t : nullptr;
+void SavedTensor::defer(uint64_t trace, std::span<const DeferredPtr> by_value) {
+  Tensor& t = recomputed_ ? recomputed_->tensor : tensor_;
+  if (!t.defined() || t.impl()->trace != trace || !by_value[t.impl()->value]) return;
+  if (!recomputed_) recomputed_ = std::make_unique<DeferredTensor>(by_value[t.impl()->value], edge_of(t));
+  t = {};
 }
 
-const Tensor& SavedTensor::get(const Node& node, const std::string& what) const {
-  if (const Tensor* t = intact()) return *t;
+const Tensor* SavedTensor::intact(Tensor& room) const {
+  if (recomputed_) return recomputed_->intact(room);
+  return eager::writes_to(*tensor_.impl()) == version_ ? &tensor_ : nullptr;
+}
+
+const Tensor& SavedTensor::get(const Node& node, const std::string& what, Tensor& room) const {
+  if (const Tensor* t = intact(room)) return *t;
   const detail::TensorImpl& written = *(recomputed_ ? recomputed_->tensor : tensor_).impl();
   throw Error("backward: " + node.name() + ": " + what + " " + type_text(written.dtype, written.sizes) +
               " was modified by an in-place operation after it was saved (version " +
@@ -451,6 +462,11 @@ void OpNode::count_kept(uint64_t trace, std::vector<int32_t>& counts) const {
   for (const SavedTensor& result : results_) result.count(trace, counts);
 }
 
+void OpNode::defer(uint64_t trace, std::span<const DeferredPtr> by_value) {
+  for (SavedTensor& operand : operands_) operand.defer(trace, by_value);
+  for (SavedTensor& result : results_) result.defer(trace, by_value);
+}
+
 std::vector<Tensor> OpNode::derive(const std::vector<Tensor>& cotangents, bool keep, const Edge* result) {
   if (released_) fail_used(*this, used_);
   std::vector<Tensor> made;
@@ -458,6 +474,8 @@ std::vector<Tensor> OpNode::derive(const std::vector<Tensor>& cotangents, bool k
     const ir::OpInfo& row = ir::info(plan_->op);
     InlineVector<Operand, 12> operands;
     operands.reserve(operands_.size() + 2 * cotangents.size());
+    InlineVector<Tensor, 4> made_again;
+    made_again.reserve(operands_.size());
     for (size_t i = 0; i < operands_.size(); ++i) {
       if (!operands_[i].defined()) {
         operands.emplace_back();
@@ -466,7 +484,7 @@ std::vector<Tensor> OpNode::derive(const std::vector<Tensor>& cotangents, bool k
       const std::string what = i < static_cast<size_t>(row.operand_count) && !row.list_first && !plan_->of
                                    ? "operand `" + row.operand(static_cast<int>(i)).name + "`"
                                    : "an operand";
-      operands.emplace_back(operands_[i].get(*this, what));
+      operands.emplace_back(operands_[i].get(*this, what, made_again.emplace_back()));
     }
     for (const Scalar& scalar : scalars_) operands[scalar.number] = scalar.operand;
     // Where the derivative is derived in turn, a kept result leads back to this node.
@@ -476,7 +494,8 @@ std::vector<Tensor> OpNode::derive(const std::vector<Tensor>& cotangents, bool k
         operands.emplace_back();
         continue;
       }
-      results[i] = results_[i].get(*this, "its result");
+      Tensor room;
+      results[i] = results_[i].get(*this, "its result", room);
       if (eager::interceptor(eager::Stage::autograd)) {
         results[i] = results[i].detach(location);
         results[i].impl()->requires_grad = true;

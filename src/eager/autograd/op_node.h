@@ -4,28 +4,30 @@
 #include <vector>
 
 #include "eager/autograd/node.h"
-#include "eager/autograd/rerun.h"
+#include "eager/autograd/deferred.h"
 #include "eager/call/dispatch.h"
 
 namespace ingot::autograd {
 
-/// A tensor kept for the backward pass, which must not be written to until then. In a region of checkpoint() it is not
-/// kept but computed again.
+/// A tensor kept for the backward pass, which must not be written to until then. In a region of checkpoint(), or where a
+/// compiled function does not save it, it is not kept but computed again.
 class SavedTensor {
  public:
   SavedTensor() = default;
   explicit SavedTensor(Tensor tensor);
   bool defined() const { return tensor_.defined() || recomputed_; }
-  /// Throws Error where it was written to. `node`: whose it is, `what`: which of its operands, or "its result".
-  const Tensor& get(const Node& node, const std::string& what) const;
+  /// Throws Error where it was written to. `node`: whose it is, `what`: which of its operands, or "its result", `room`:
+  /// where it may lie if it is not kept.
+  const Tensor& get(const Node& node, const std::string& what, Tensor& room) const;
   /// The tensor, if it was not written to; else null.
-  const Tensor* intact() const;
+  const Tensor* intact(Tensor& room) const;
   /// What was computed again goes; the next time it is once more.
   void let_go() const {
     if (recomputed_) recomputed_->tensor = {};
   }
   void part_from(const Tensor& base);
   void count(uint64_t trace, std::vector<int32_t>& counts) const;
+  void defer(uint64_t trace, std::span<const DeferredPtr> by_value);
 
  private:
   Tensor tensor_;
@@ -55,6 +57,7 @@ class OpNode final : public Node {
   void release() override;
   void part_from(const Tensor& base) override;
   void count_kept(uint64_t trace, std::vector<int32_t>& counts) const override;
+  void defer(uint64_t trace, std::span<const DeferredPtr> by_value) override;
 
   static void* operator new(size_t);
   static void operator delete(void* block);

@@ -14,22 +14,33 @@ namespace ingot::autograd {
 using eager::OpCall;
 using eager::Operand;
 
-Recomputed::Recomputed(std::shared_ptr<Region> from, size_t at, const Tensor& of, Edge to)
-    : region(std::move(from)), number(at), edge(std::move(to)), dtype(of.impl()->dtype), sizes(of.impl()->sizes) {}
-Recomputed::~Recomputed() { region->forget(number); }
-
-void Recomputed::fill() {
-  if (tensor.defined()) return;
-  const std::shared_ptr<Region> held = region;
-  held->run_again();
-}
-
-void Recomputed::take(const Tensor& made) {
-  tensor = tape().handle_of(made, Location::none());
-  version = eager::writes_to(*tensor.impl());
-  if (!edge.node) return;
+Tensor Recomputed::placed(const Tensor& made) const {
+  Tensor tensor = tape().handle_of(made, Location::none());
+  if (!edge.node) return tensor;
   tensor.impl()->requires_grad = true;
   set_node(tensor, edge.node, edge.output);
+  return tensor;
+}
+
+RegionTensor::RegionTensor(std::shared_ptr<Region> from, size_t at, const Tensor& of, Edge to)
+    : Recomputed(std::move(to)),
+      region(std::move(from)),
+      number(at),
+      dtype(of.impl()->dtype),
+      sizes(of.impl()->sizes) {}
+RegionTensor::~RegionTensor() { region->forget(number); }
+
+const Tensor* RegionTensor::intact(Tensor&) {
+  if (!tensor.defined()) {
+    const std::shared_ptr<Region> held = region;
+    held->run_again();
+  }
+  return eager::writes_to(*tensor.impl()) == version ? &tensor : nullptr;
+}
+
+void RegionTensor::take(const Tensor& made) {
+  tensor = placed(made);
+  version = eager::writes_to(*tensor.impl());
 }
 
 namespace {
@@ -63,7 +74,7 @@ class Region::FirstRun final : public RegionRun {
     region_.waiting_.push_back(nullptr);
     Edge edge = edge_of(tensor);
     if (edge.leaf.defined()) return nullptr;  // a parameter is there in any case
-    auto later = std::make_unique<Recomputed>(region_.shared_from_this(), number, tensor, std::move(edge));
+    auto later = std::make_unique<RegionTensor>(region_.shared_from_this(), number, tensor, std::move(edge));
     region_.waiting_[number] = later.get();
     return later;
   }
@@ -100,7 +111,7 @@ class Region::SecondRun final : public RegionRun {
   explicit SecondRun(Region& region) : region_(region) {}
   std::unique_ptr<Recomputed> keep(const Tensor& tensor) override {
     if (next_kept_ == region_.waiting_.size()) fail("more tensors for its backward", Location::none());
-    Recomputed* const later = region_.waiting_[next_kept_++];
+    RegionTensor* const later = region_.waiting_[next_kept_++];
     if (!later) return nullptr;
     const detail::TensorImpl& made = *tensor.impl();
     if (made.dtype != later->dtype || made.sizes != later->sizes)
@@ -171,7 +182,8 @@ void Region::run_again() {
   std::vector<Tensor> inputs(inputs_.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs_[i].defined()) continue;
-    const Tensor* const input = inputs_[i].intact();
+    Tensor room;
+    const Tensor* const input = inputs_[i].intact(room);
     if (!input)
       eager::fail("checkpoint", "inputs", "number " + std::to_string(i) + ", which was written to in place since",
                   "a tensor that rests until backward() has come here: clone() it before it is written", location_);
@@ -190,7 +202,7 @@ void Region::run_again() {
     function_(inputs, nullptr);
     run.end();
   } catch (...) {
-    for (Recomputed* later : waiting_)
+    for (RegionTensor* later : waiting_)
       if (later) later->tensor = {};
     throw;
   }

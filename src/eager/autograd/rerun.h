@@ -15,23 +15,33 @@ namespace ingot::autograd {
 class Region;
 class SavedTensor;
 
-/// Stands for a tensor that a node of a region would have kept.
+/// Stands for a tensor that a node would have kept.
 struct Recomputed {
-  Recomputed(std::shared_ptr<Region> from, size_t at, const Tensor& of, Edge to);
-  ~Recomputed();
+  explicit Recomputed(Edge to) : edge(std::move(to)) {}
+  virtual ~Recomputed() = default;
   Recomputed(const Recomputed&) = delete;
-  /// The region runs again, unless the tensor is there.
-  void fill();
-  /// The second run is where this is made: it is held as a tensor of the first run's place on the tape.
+  /// The tensor, in `room` where it is not kept; null where it was written to.
+  virtual const Tensor* intact(Tensor& room) = 0;
+  /// A tensor that was made, at the place on the tape of the one that it stands for.
+  Tensor placed(const Tensor& made) const;
+
+  const Edge edge;
+  Tensor tensor;  // that was made, and is kept until it is let go of
+  uint64_t version = 0;
+};
+
+/// Of a region, which computes it when it runs again.
+struct RegionTensor final : Recomputed {
+  RegionTensor(std::shared_ptr<Region> from, size_t at, const Tensor& of, Edge to);
+  ~RegionTensor() override;
+  const Tensor* intact(Tensor& room) override;
+  /// The second run is where this is made.
   void take(const Tensor& made);
 
   const std::shared_ptr<Region> region;
   const size_t number;  // among those that the region's run keeps
-  const Edge edge;
   const DType dtype;
   const Ints sizes;
-  Tensor tensor;
-  uint64_t version = 0;
 };
 
 /// A call of checkpoint(): what it takes to run its function again. Nodes hold it by what they wait for.
@@ -70,7 +80,7 @@ class Region : public std::enable_shared_from_this<Region> {
   std::vector<Called> calls_;
   std::vector<CalledWith> operands_;  // of all calls
   std::vector<eager::Draws> draws_;
-  std::vector<Recomputed*> waiting_;  // by number; null: kept as it is, or not wanted any more
+  std::vector<RegionTensor*> waiting_;  // by number; null: kept as it is, or not wanted any more
 };
 
 /// Stands in the chain of a thread that runs a region's function.

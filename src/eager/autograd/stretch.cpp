@@ -2,7 +2,7 @@
 
 namespace ingot::autograd {
 
-void join(Node* node, uint64_t first, const StretchPtr& stretch, std::vector<const Node*>& joined) {
+void join(Node* node, uint64_t first, const StretchPtr& stretch, std::vector<Node*>& joined) {
   std::vector<Node*> open{node};
   while (!open.empty()) {
     Node* next = open.back();

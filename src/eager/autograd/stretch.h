@@ -35,6 +35,6 @@ class Stretch {
 
 /// A node and those behind it, as far as they have this number or a higher one, are of this stretch. Appends those that
 /// were not.
-void join(Node* node, uint64_t first, const StretchPtr& stretch, std::vector<const Node*>& joined);
+void join(Node* node, uint64_t first, const StretchPtr& stretch, std::vector<Node*>& joined);
 
 }  // namespace ingot::autograd

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "ir/graph.h"
 
@@ -30,6 +31,18 @@ using OpCost = std::function<int(OpId, DType)>;
 /// gone. `cost`: none counts every op as 1. Values of less than `from` bytes are kept: it is not memory that they cost.
 inline constexpr int64_t kRecomputedFrom = 64 << 10;
 void recompute(Graph& graph, const OpCost& cost, int64_t from = kRecomputedFrom);
+/// How what a graph gave out is computed from what it still gives out.
+struct Recipe {
+  uint32_t output = 0;         // it was this one
+  std::vector<uint32_t> from;  // outputs of the graph as it is now: values 0, 1, ... of the nodes
+  std::vector<Node> nodes;     // each makes the next value, the last one makes it; scalars and dims are the graph's
+  TensorType type;             // that it had
+};
+/// The same for a graph whose backward pass is not part of it. `saved`: the outputs that are for that pass alone. Those
+/// that are cheap to compute from others of them go, one recipe each, in their order; what that takes besides (a mean,
+/// an input of few bytes) becomes an output behind all, and `saved` has their numbers as they are now.
+std::vector<Recipe> recompute_saved(Graph& graph, std::vector<uint32_t>& saved, const OpCost& cost,
+                                    int64_t from = kRecomputedFrom);
 /// Nodes that no output needs go; values are numbered anew.
 void eliminate_dead_code(Graph& graph);
 

@@ -18,7 +18,12 @@ constexpr std::array kPasses = {
     Pass{"fold", [](Graph& g, const Options& options) { fold(g, options.evaluate); }},
     Pass{"cse", [](Graph& g, const Options&) { eliminate_common_subexpressions(g); }},
     Pass{"dce", [](Graph& g, const Options&) { eliminate_dead_code(g); }},
-    Pass{"recompute", [](Graph& g, const Options& options) { recompute(g, options.cost); }},
+    Pass{"recompute",
+         [](Graph& g, const Options& options) {
+           recompute(g, options.cost, options.recomputed_from);
+           if (options.saved_outputs)
+             *options.recipes = recompute_saved(g, *options.saved_outputs, options.cost, options.recomputed_from);
+         }},
 };
 
 }  // namespace

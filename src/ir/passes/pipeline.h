@@ -16,6 +16,9 @@ struct PipelineOptions {
   OpCost cost = {};                                                     // for recompute
   bool convolves_bf16 = false;                                          // for decompose: there are tiles for that
   bool one_op = false;                                                  // for decompose: of an eager call
+  int64_t recomputed_from = kRecomputedFrom;                            // for recompute, bytes
+  std::vector<uint32_t>* saved_outputs = nullptr;                       // for recompute_saved, which changes it
+  std::vector<Recipe>* recipes = nullptr;                               // that it gives
   std::function<void(std::string_view pass, const Graph&)> after = {};  // told of every pass that ran
 #ifdef NDEBUG
   bool verify = false;
