@@ -164,10 +164,10 @@ TEST_F(SavedAgain, WritesInTheFunctionAreRefusedAsInEager) {
   };
   auto fast = compile(Body(body)), fast_saved_before = compile(Body(saved_before));
   for (uint64_t seed = 0; seed < 3; ++seed) {
-    for (const auto& [f, eager] : {std::pair<Body, Body>(fast, body), {fast_saved_before, saved_before}}) {
-      const std::string error = error_of([&] { gradients(eager, seed); });
+    for (const auto& both : {std::pair<Body, Body>(fast, body), {fast_saved_before, saved_before}}) {
+      const std::string error = error_of([&] { gradients(both.second, seed); });
       EXPECT_NE(error.find("was modified by an in-place operation"), std::string::npos) << error;
-      EXPECT_EQ(error_of([&] { gradients(f, seed); }), error);
+      EXPECT_EQ(error_of([&] { gradients(both.first, seed); }), error);
     }
   }
 }

@@ -3,14 +3,14 @@
 #include <memory>
 #include <vector>
 
-#include "eager/autograd/node.h"
 #include "eager/autograd/deferred.h"
+#include "eager/autograd/node.h"
 #include "eager/call/dispatch.h"
 
 namespace ingot::autograd {
 
-/// A tensor kept for the backward pass, which must not be written to until then. In a region of checkpoint(), or where a
-/// compiled function does not save it, it is not kept but computed again.
+/// A tensor kept for the backward pass, which must not be written to until then. In a region of checkpoint(), or where
+/// a compiled function does not save it, it is not kept but computed again.
 class SavedTensor {
  public:
   SavedTensor() = default;
