@@ -1,5 +1,6 @@
 // Writes the op API from the op table: methods of Tensor, free functions and their definitions. Run by the build:
 //   generate_api FOLDER      makes FOLDER/ops_methods.inc, FOLDER/ops.h and FOLDER/ops.cpp
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -176,6 +177,23 @@ bool has_function(const OpInfo& op) {
 /// A namespace of the library, or a function of PyTorch's with other arguments, has this name: the op is a method only.
 bool is_taken(const std::string& name) { return name == "trace" || name == "normal"; }
 
+/// Whether PyTorch calls it with a dtype alone, too: x.sum(kFloat64).
+bool takes_dtype_alone(const OpInfo& op) {
+  const std::span<const ArgInfo> arguments = given_arguments(op);
+  return has_method(op) && arguments.size() > 2 && arguments[1].kind == ArgKind::dims &&
+         arguments.back().kind == ArgKind::dtype && std::ranges::all_of(arguments.subspan(1), can_omit);
+}
+/// That form, which calls the whole one. A template: {} stays a list, as no type follows from it.
+std::string dtype_form(const OpInfo& op, const std::string& name, bool method) {
+  const std::span<const ArgInfo> arguments = given_arguments(op);
+  std::string call = method ? "" : "self, ";
+  for (const ArgInfo& a : arguments.subspan(1, arguments.size() - 2)) call += default_of(a) + ", ";
+  return "template <std::same_as<DType> Type>\n" + result_type(op) + " " + name +
+         (method ? "(Type dtype, Location location = Location()) const { return " + name + "(" + call +
+                       "dtype, location); }\n"
+                 : "(const TensorArg& self, Type dtype) { return " + name + "(" + call + "dtype); }\n");
+}
+
 /// Operands and attributes in the order of the signature, then the call.
 std::string body(const OpInfo& op, bool method, const std::string& location, const std::string& run) {
   std::string text = "  detail::Call<" + std::to_string(op.operand_count) + ", " +
@@ -206,16 +224,25 @@ struct Writer {
       header << comment << "\nINGOT_API " << result << " " << name << "(" << parameters(op, 0, true, located) << ");\n";
       source << result << " " << name << "(" << parameters(op, 0, false, located) << ") {\n"
              << body(op, false, location, run);
+      if (takes_dtype_alone(op)) header << dtype_form(op, name, false);
     }
     if (!has_method(op)) return;
     methods << comment << "\n" << result << " " << name << "(" << parameters(op, 1, true, true) << ") const;\n";
     source << result << " Tensor::" << name << "(" << parameters(op, 1, false, true) << ") const {\n"
            << body(op, true, "location", run);
+    if (takes_dtype_alone(op)) methods << dtype_form(op, name, true);
     if (!op.has(ingot::ir::kInplace)) return;
     methods << "/// " << name << ", written to this tensor.\nconst Tensor& " << name << "_("
             << parameters(op, 1, true, true) << ") const;\n";
     source << "const Tensor& Tensor::" << name << "_(" << parameters(op, 1, false, true) << ") const {\n"
            << body(op, true, "location", "call.run_inplace();\n  return *this");
+    const auto with_self = [](const std::string& others) {
+      return "_(const TensorArg& self" + (others.empty() ? "" : ", " + others) + ")";
+    };
+    header << "/// " << name << ", written to self.\nINGOT_API const Tensor& " << name
+           << with_self(parameters(op, 1, true, false)) << ";\n";
+    source << "const Tensor& " << name << with_self(parameters(op, 1, false, false)) << " {\n"
+           << body(op, false, location, "call.run_inplace();\n  return self.get()");
   }
 };
 

@@ -127,6 +127,49 @@ bool Tensor::shares_storage(const Tensor& other) const {
 
 Tensor Tensor::data(Location location) const { return detach(location); }
 
+// Who records tells memory from memory by tensors of one dtype: ops that reach these bytes are computed as they come.
+Tensor Tensor::bytes_as(DType wanted, Location location) const {
+  const DType own = dtype(location);
+  const auto refuse = [&](const std::string& got, const std::string& expected) {
+    eager::fail("view", "dtype", std::string(name_of(wanted)) + " of " + std::string(name_of(own)) + " with " + got,
+                expected, location);
+  };
+  if (category_of(wanted) == Category::complex)
+    eager::fail("view", "dtype", std::string(name_of(wanted)), "a dtype that holds data", location);
+  if (wanted == kBool && own != kBool)
+    eager::fail("view", "dtype", "bool of " + std::string(name_of(own)), "another dtype; x.ne(0) gives truth values",
+                location);
+  if (wanted == own) return detach(location);
+  eager::materialize(*this, "view", location);
+  eager::hand_out(*impl_, true);
+  Ints shape = impl_->sizes, steps = impl_->strides;
+  int64_t offset = impl_->offset;
+  const int64_t from = size_of(own), to = size_of(wanted);
+  if (from != to) {
+    if (shape.empty()) refuse("no dims", "a dtype of as many bytes, or a last dim");
+    const size_t last = shape.size() - 1;
+    if (steps[last] != 1)
+      refuse("stride " + std::to_string(steps[last]) + " in its last dim", "a last dim without gaps");
+    const int64_t ratio = std::max(from, to) / std::min(from, to);
+    if (to < from) {
+      for (size_t d = 0; d < last; ++d) steps[d] *= ratio;
+      shape[last] *= ratio;
+      offset *= ratio;
+    } else {
+      const auto divide = [&](int64_t& number, const std::string& what) {
+        if (number % ratio)
+          refuse(what + " " + std::to_string(number), "a multiple of " + std::to_string(ratio) + " there");
+        number /= ratio;
+      };
+      divide(shape[last], "a last dim of");
+      divide(offset, "a first element at");
+      for (size_t d = 0; d < last; ++d) divide(steps[d], "stride");
+    }
+    steps[last] = 1;
+  }
+  return eager::make_tensor(wanted, shape, steps, offset, impl_->storage);
+}
+
 uint64_t Tensor::version(Location location) const {
   eager::materialize(*this, "version", location);
   return impl_->storage->version();

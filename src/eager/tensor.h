@@ -1,6 +1,7 @@
 // Tensor: a handle to a strided view of a storage. Copies share.
 #pragma once
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -257,6 +258,13 @@ class INGOT_API Tensor {
 
 #include "eager/ops_methods.inc"
 
+  /// The same bytes as numbers of another dtype, off the tape; a write to either is one to both. Where sizes of
+  /// elements differ, the last dim, which has no gaps, becomes longer or shorter. Computes what was recorded. Bytes of
+  /// numbers are no bool.
+  template <std::same_as<DType> Type>
+  Tensor view(Type dtype, Location location = Location()) const {
+    return bytes_as(dtype, location);
+  }
   /// A view where the strides permit it, else a copy. One size may be -1.
   Tensor reshape(const IntList& shape, Location location = Location()) const;
   Tensor reshape_as(const Tensor& other, Location location = Location()) const;
@@ -466,6 +474,7 @@ class INGOT_API Tensor {
   void check_dims(size_t expected, Location location) const;
   int64_t add_hook(autograd::Hook hook, Location location) const;
   Scalar scalar(Location location) const;
+  Tensor bytes_as(DType dtype, Location location) const;
   const void* typed(int cpp_type, Location location) const;
   void* typed_mutable(int cpp_type, Location location) const;
 

@@ -37,6 +37,29 @@ TEST(Pointers, WritesBetweenOpsOverACapturedTensor) {
       {randn({4})});
 }
 
+TEST(Pointers, WritesThroughAViewOfAnotherDType) {
+  check(
+      [](const Tensor& x, const std::vector<Tensor>& s) {
+        const Tensor before = x * s[0], bits = s[0].view(kInt32);
+        bits.bitwise_xor_(1 << 22);
+        const Tensor between = s[0] * 2 + x;
+        s[0].add_(1);
+        const Tensor doubled = x + 1;
+        doubled.view(kInt32).bitwise_and_(-256);
+        return before + between + doubled * bits.to(kFloat32);
+      },
+      {randn({4})});
+}
+
+TEST(Pointers, AViewOfAnotherDTypeIsMadeAtEachFrozenCall) {
+  auto fast = compile([](const Tensor& x) { return x.view(kInt32).bitwise_and(0x7fffffff).view(kFloat32) + 1; },
+                      {.mode = CompileMode::frozen});
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = randn({4});
+    ASSERT_TRUE(same_bits(fast(x), x.abs() + 1));
+  }
+}
+
 TEST(Pointers, WritesIntoAResultOfTheCall) {
   check(
       [](const Tensor& x, const std::vector<Tensor>&) {

@@ -3,6 +3,7 @@
 #pragma once
 #include "eager/ops/functions.h"
 #include "eager/ops/special.h"
+#include "runtime/thread_pool.h"
 
 namespace ingot {
 
@@ -28,6 +29,8 @@ inline Tensor swapdims(const TensorArg& self, int64_t dim0, int64_t dim1) { retu
 inline Tensor moveaxis(const TensorArg& self, const IntList& source, const IntList& destination) {
   return movedim(self, source, destination);
 }
+
+inline int get_num_threads() { return num_threads(); }
 
 namespace special {
 

@@ -136,5 +136,52 @@ TEST(Methods, OfLibTorchsNames) {
   EXPECT_FALSE(x.set_requires_grad(false).requires_grad());
 }
 
+TEST(Methods, OfNothingButADType) {
+  const Tensor x = tensor({1e8f, 1.f, -1e8f});
+  EXPECT_EQ(x.sum(kFloat64).item<double>(), 1);
+  EXPECT_EQ(sum(x, kFloat64).dtype(), kFloat64);
+  EXPECT_EQ(x.mean(kFloat64).item<double>(), 1. / 3);
+  EXPECT_EQ(tensor({3, 4}, kInt32).prod(kFloat32).dtype(), kFloat32);
+  EXPECT_EQ(mean(arange(4), kFloat32).item<float>(), 1.5f);
+  // A list without numbers is no dtype.
+  EXPECT_EQ(x.to(kFloat64).sum({}).dtype(), kFloat64);
+}
+
+TEST(Methods, InPlaceAsFunctions) {
+  const Tensor x = tensor({-1.f, 2.f});
+  EXPECT_TRUE(relu_(x).is_same(x));
+  EXPECT_TRUE(equal(x, tensor({0.f, 2.f})));
+  EXPECT_TRUE(equal(add_(x, 1, 3), tensor({3.f, 5.f})));
+  EXPECT_TRUE(equal(multiply_(x, x), tensor({9.f, 25.f})));
+  EXPECT_NE(message_of([&] { sqrt_(tensor({1})); }).find("methods_test.cpp"), std::string::npos);
+}
+
+TEST(Methods, ViewOfAnotherDType) {
+  const Tensor x = tensor({1.f, -2.f, 0.5f, 4.f}).view({2, 2});
+  const Tensor bits = x.view(kInt32);
+  EXPECT_TRUE(equal(bits, tensor({0x3f800000, -0x40000000, 0x3f000000, 0x40800000}, kInt32).view({2, 2})));
+  bits.index({0, 1}) = 0x40400000;
+  EXPECT_EQ(x[0][1].item<float>(), 3);
+  EXPECT_TRUE(bits.shares_storage(x));
+  EXPECT_EQ(x.view(kUInt8).sizes(), (std::vector<int64_t>{2, 8}));
+  EXPECT_EQ(x.view(kFloat64).sizes(), (std::vector<int64_t>{2, 1}));
+  EXPECT_TRUE(equal(x[1].view(kFloat64).view(kFloat32), x[1]));
+  EXPECT_TRUE(equal(x.t().view(kInt32), bits.t()));
+  EXPECT_EQ(zeros({0, 4}).view(kFloat64).sizes(), (std::vector<int64_t>{0, 2}));
+  EXPECT_TRUE(x.view(kFloat32).is_same_size(x));
+  EXPECT_FALSE(ones({2}).requires_grad_().view(kInt32).requires_grad());
+  EXPECT_TRUE(ones({2}, kBool).view(kUInt8).equal(ones({2}, kUInt8)));
+  const auto says = [](const auto& f, const char* words) {
+    const std::string message = message_of(f);
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  };
+  says([&] { x.t().view(kInt16); }, "view: dtype: got i16 of f32 with stride 2 in its last dim");
+  says([&] { zeros({4, 3}).view(kFloat64); }, "with a last dim of 3, expected a multiple of 2 there");
+  says([&] { zeros({4, 3}).narrow(1, 0, 2).view(kFloat64); }, "with stride 3");
+  says([&] { zeros({5}).narrow(0, 1, 4).view(kFloat64); }, "with a first element at 1");
+  says([&] { scalar_tensor(1).view(kUInt8); }, "with no dims");
+  says([&] { x.view(kBool); }, "view: dtype: got bool of f32");
+}
+
 }  // namespace
 }  // namespace ingot
