@@ -117,7 +117,8 @@ Tensors interpolate(A a) {
   if (a.has(4, "align_corners")) align = a.integer(4, "align_corners") != 0;
   return {nn::functional::interpolate(a.tensor(0), a.has(1, "size") ? IntList(a.list(1, "size")) : IntList(),
                                       scale_factors(a), a.has(3, "mode") ? a.value(3, "mode").text : "nearest", align,
-                                      a.integer(5, "recompute_scale_factor", 0) != 0)};
+                                      a.integer(5, "recompute_scale_factor", 0) != 0,
+                                      a.integer(6, "antialias", 0) != 0)};
 }
 
 /// Its older names: a size or factors, and a mode.

@@ -378,5 +378,48 @@ TEST(Linalg, GradientOfTheNuclearNorm) {
   EXPECT_THROW(first.sum().backward(), Error);
 }
 
+/// Values and gradients of PyTorch's, of an image of f32.
+void expect_antialiased(const char* mode, const IntList& size, const std::vector<double>& factors,
+                        std::optional<bool> align_corners, const std::vector<float>& values,
+                        const std::vector<float>& gradients) {
+  const Tensor x = ((arange(48) * 37 % 29).to(kFloat32) / 7 - 2).reshape({1, 2, 4, 6}).requires_grad_();
+  const Tensor y = F::interpolate(x, size, factors, mode, align_corners, false, true);
+  EXPECT_TRUE(allclose(y.flatten(), tensor(values), 1e-5, 1e-5)) << mode << y;
+  y.mul((arange(y.numel()) % 5 + 1).reshape(y.sizes())).sum().backward();
+  EXPECT_TRUE(allclose(x.grad().flatten().narrow(0, 0, 12), tensor(gradients), 1e-5, 1e-5)) << mode << x.grad();
+}
+
+TEST(Resample, WithAntialias) {
+  expect_antialiased("bilinear", {3, 2}, {}, {},
+                     {-0.2232142, -0.2660714, 0.3928572, -0.1160714, 0.2839286, -0.3285715, 0.3285714, -0.2839286,
+                      0.1160715, -0.3928572, 0.2660715, 0.2232144},
+                     {0.175, 0.2625, 0.35, 0.4375, 0.525, 0.35, 0.45, 0.6750001, 0.775, 0.875, 0.9750001, 0.65});
+  expect_antialiased("bicubic", {3, 2}, {}, true,
+                     {-0.1767712, -0.635142, 0.1445295, -0.2244952, 0.06733992, -0.7167356, 0.02710071, -0.5883372,
+                      -0.04100623, -0.4156063, 0.2942857, 1.137432},
+                     {0.009030376, 0.04248408, 0.1174667, 0.2768244, 0.510034, 0.7528269, 0.03862796, 0.1073483,
+                      0.2489047, 0.5410898, 0.9659378, 1.40676});
+  expect_antialiased("bicubic", {}, {0.6, 1.7}, {},
+                     {-1.010005,  -0.462598,  0.3471893,  -0.05587816, -0.2568975, 0.6096581,  0.5770686,  -0.2626477,
+                      -0.7972851, -1.088922,  0.3042673,  0.362096,    0.469911,   0.6552617,  0.5173357,  -0.3061512,
+                      -0.551925,  -0.2664894, -0.1377699, -0.07521631, -0.1496298, 0.3645997,  1.078534,   0.5318003,
+                      -0.2149924, -0.7328326, -0.4571549, 0.34846,     -0.2429218, -0.9617366, 1.009548,   0.5159851,
+                      -0.2456484, -0.1598412, 0.08968058, 0.2620156,   -0.1656655, -0.9568263, -0.3606662, 0.3665922},
+                     {1.23345, 2.903601, 3.996282, 1.457499, 2.958385, 3.91301, 1.537083, 3.618368, 4.98003, 1.816284,
+                      3.686638, 4.876258});
+  // What a pixel does not cover is not in it, whatever it is.
+  const Tensor x = ones({1, 1, 1, 8});
+  x.index({0, 0, 0, 7}) = std::numeric_limits<float>::infinity();
+  const Tensor y = F::interpolate(x, {1, 2}, {}, "bilinear", {}, false, true);
+  EXPECT_EQ(y.flatten()[0].item<float>(), 1);
+  EXPECT_EQ(y.flatten()[1].item<float>(), std::numeric_limits<float>::infinity());
+  for (const char* mode : {"nearest", "area"})
+    EXPECT_NE(test::message_of([&] {
+                F::interpolate(ones({1, 1, 4, 4}), 2, {}, mode, {}, false, true);
+              }).find("interpolate: antialias: got true for mode"),
+              std::string::npos);
+  EXPECT_THROW(F::interpolate(ones({1, 1, 4}), 2, {}, "linear", {}, false, true), Error);
+}
+
 }  // namespace
 }  // namespace ingot

@@ -337,6 +337,7 @@ TEST(Rules, RefuseWithOpArgumentGotAndExpected) {
       {"f32[2, 3, 4]", "upsample(%0, output_size=[4, 4])", "upsample: output_size: got [4, 4], expected 1 sizes"},
       {"f32[2, 3, 4]", "upsample(%0, output_size=[4], mode=cubic)", "upsample: mode: got cubic"},
       {"i64[2, 3, 4]", "upsample(%0, output_size=[4])", "upsample: input: got i64"},
+      {"f32[2, 3, 4]", "upsample(%0, output_size=[4], antialias=true)", "upsample: antialias: got true"},
       {"f32[1, 4, 4]", "avg_pool2d(%0, kernel_size=[2], divisor_override=0)", "avg_pool2d: divisor_override: got 0"},
       {"f32[2, 3, 5, 5]; f32[2, 4, 3, 4]", "conv2d_weight_backward(%0, %1, kernel_size=[3])",
        "conv2d_weight_backward: grad_output: got shape [2, 4, 3, 4]"},

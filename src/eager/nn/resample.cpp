@@ -56,7 +56,7 @@ const Tensor& image(const char* op, const char* factor_name, const TensorArg& in
 }  // namespace
 
 Tensor interpolate(const TensorArg& input, const IntList& size, const std::vector<double>& scale_factor, Word mode_name,
-                   std::optional<bool> align_corners, bool recompute_scale_factor) {
+                   std::optional<bool> align_corners, bool recompute_scale_factor, bool antialias) {
   const Tensor& x = eager::present("interpolate", "input", input);
   const FloatEnvironment environment;
   Location location = input.location;
@@ -70,6 +70,9 @@ Tensor interpolate(const TensorArg& input, const IntList& size, const std::vecto
   if (align_corners && !mode.aligns)
     fail("interpolate", "align_corners", *align_corners ? "true" : "false",
          "nothing for mode \"" + std::string(mode.name) + "\"", location);
+  if (antialias && (spatial != 2 || !mode.aligns))
+    fail("interpolate", "antialias", "true for mode \"" + std::string(mode.name) + "\"",
+         "false, or mode \"bilinear\" or \"bicubic\"", location);
   if (size.present() == !scale_factor.empty())
     fail("interpolate", "size", size.present() ? "size and scale_factor" : "neither size nor scale_factor",
          "one of the two", location);
@@ -94,7 +97,7 @@ Tensor interpolate(const TensorArg& input, const IntList& size, const std::vecto
     if (spatial == 1) return adaptive_avg_pool1d(input, sizes);
     return spatial == 2 ? ingot::adaptive_avg_pool2d(input, sizes) : ingot::adaptive_avg_pool3d(input, sizes);
   }
-  return upsample(input, sizes, mode.word, align_corners.value_or(false), scales[0], scales[1], scales[2]);
+  return upsample(input, sizes, mode.word, align_corners.value_or(false), antialias, scales[0], scales[1], scales[2]);
 }
 
 Tensor pixel_shuffle(const TensorArg& input, int64_t upscale_factor) {

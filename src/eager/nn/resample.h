@@ -11,10 +11,11 @@ namespace ingot::nn::functional {
 /// An image [batch, channels, ...] at the given size, or scaled by the given factors (one stands for all dims). Modes:
 /// nearest, nearest-exact, linear (one spatial dim), bilinear and bicubic (two), trilinear (three), area. With
 /// align_corners the corners of both images lie on each other. The distance of neighbours follows from the factors, or,
-/// with recompute_scale_factor or a size, from the sizes.
+/// with recompute_scale_factor or a size, from the sizes. With antialias (bilinear and bicubic) a pixel of a smaller
+/// image is a mean of all that it covers.
 INGOT_API Tensor interpolate(const TensorArg& input, const IntList& size, const std::vector<double>& scale_factor = {},
                              Word mode = "nearest", std::optional<bool> align_corners = {},
-                             bool recompute_scale_factor = false);
+                             bool recompute_scale_factor = false, bool antialias = false);
 
 /// Planes of r * r channels become blocks of r x r pixels: [.., c * r * r, h, w] to [.., c, h * r, w * r]; and back.
 INGOT_API Tensor pixel_shuffle(const TensorArg& input, int64_t upscale_factor);

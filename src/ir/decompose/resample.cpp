@@ -66,9 +66,8 @@ Operand linear(GraphBuilder& b, const Operand& x, const Line& line) {
   return b.add(b.mul(left, factor(b, x, line, b.rsub(share, 1.0))), b.mul(right, factor(b, x, line, share)));
 }
 
-/// Keys' cubic convolution (1981) with PyTorch's a = -3/4: the weight of an element at this distance.
-Operand cubic_weight(GraphBuilder& b, const Operand& distance, bool near) {
-  constexpr double a = -0.75;
+/// Keys' cubic convolution (1981): the weight of an element at this distance. PyTorch's a is -3/4; with antialias -1/2.
+Operand cubic_weight(GraphBuilder& b, const Operand& distance, bool near, double a = -0.75) {
   if (near) {
     Operand inner = b.sub(b.mul(distance, a + 2), a + 3);
     return b.add(b.mul(b.mul(inner, distance), distance), 1.0);
@@ -88,6 +87,49 @@ Operand cubic(GraphBuilder& b, const Operand& x, const Line& line) {
   return sum;
 }
 
+/// Each element of the result as the mean of all that it covers, weighed by the filter at its distance, which is as
+/// wide as elements of the result are apart.
+Operand antialiased(GraphBuilder& b, const Operand& x, const Line& line, bool is_cubic) {
+  DimTable& dims = b.dims();
+  const Dim gaps = line.align_corners ? dims.sub(line.from, 1) : line.from;
+  const Dim parts = line.align_corners ? dims.max(dims.sub(line.to, 1), 1) : line.to;
+  const int64_t reach = is_cubic ? 2 : 1;
+  const Dim taps = dims.max(dims.ceil_div(dims.mul(gaps, 2 * reach), parts), 2 * reach);
+  const Operand by_sizes = b.div(size_in(b, gaps, DType::f64), size_in(b, parts, DType::f64));
+  Operand apart = by_sizes;
+  if (line.align_corners)
+    apart = b.where(b.gt(size_in(b, line.to, DType::f64), 1.0), by_sizes, 0.0);
+  else if (line.scale.present())
+    apart = b.minimum(step(b, line, DType::f64), by_sizes);
+  const Operand width = b.clamp_min(apart, 1.0), support = b.mul(width, static_cast<double>(reach));
+  const Operand centre = b.mul(b.add(counted(b, line.to, DType::f64), 0.5), apart);
+  const Operand begin = b.clamp_min(b.floor(b.add(b.sub(centre, support), 0.5)), 0.0);
+  const Operand end = b.minimum(b.floor(b.add(b.add(centre, support), 0.5)), size_in(b, line.from, DType::f64));
+  // [taps, to]: lines of the result are added, which are longer than the few elements of one.
+  const Operand place = b.add(begin, b.unsqueeze(counted(b, taps, DType::f64), GraphBuilder::attr(1)));
+  const Operand inside = b.lt(place, end);
+  const Operand distance = b.abs(b.div(b.add(b.sub(place, centre), 0.5), width));
+  const Operand outside = b.ge(distance, static_cast<double>(reach));
+  Operand weight = is_cubic ? b.where(b.lt(distance, 1.0), cubic_weight(b, distance, true, -0.5),
+                                      cubic_weight(b, distance, false, -0.5))
+                            : b.rsub(distance, 1.0);
+  weight = b.where(b.logical_and(inside, b.logical_not(outside)), weight, 0.0);
+  weight = b.div(weight, b.reduce_dims(OpId::sum, weight, {0}, true));
+  // What lies outside is not even multiplied by 0: it may be infinite.
+  const auto along = [&](const Operand& values) {
+    Dims sizes(b.rank(x) - line.dim + 1, 1);
+    sizes[0] = taps;
+    sizes[1] = line.to;
+    return b.reshape(values, sizes);
+  };
+  Dims sizes = b.shape(x);
+  sizes[line.dim] = line.to;
+  sizes.insert(static_cast<size_t>(line.dim), taps);
+  const Operand read = b.reshape(taken(b, x, line, b.reshape(place, {dims.mul(taps, line.to)})), sizes);
+  const Operand terms = b.where(along(inside), b.mul(read, along(b.to(weight, b.dtype(x)))), 0.0);
+  return b.reduce_dims(OpId::sum, terms, {line.dim}, false);
+}
+
 }  // namespace
 
 namespace decompositions {
@@ -103,7 +145,9 @@ Outputs upsample(GraphBuilder& b, const CompositeCall& call) {
     int64_t dim = static_cast<int64_t>(2 + i);
     // Factors are those of the last dims.
     const Line line{dim, b.shape(x)[dim], sizes[i], call.operands[4 - sizes.size() + i], call.flag("align_corners")};
-    if (mode == kLinear)
+    if (call.flag("antialias"))
+      x = antialiased(b, x, line, mode == kCubic);
+    else if (mode == kLinear)
       x = linear(b, x, line);
     else if (mode == kCubic)
       x = cubic(b, x, line);

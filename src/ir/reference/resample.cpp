@@ -17,7 +17,7 @@ struct Line {
   int64_t from, to;
   std::optional<double> scale;  // how far apart neighbours of the result are in the input; the sizes say it otherwise
   std::string_view mode;
-  bool align_corners;
+  bool align_corners, antialias;
   int64_t clamped(double p) const {
     return static_cast<int64_t>(std::min(std::max(p, 0.0), static_cast<double>(from - 1)));
   }
@@ -31,8 +31,7 @@ Reading nearest(const Line& line, int64_t i) {
   return {{line.clamped(std::floor(at))}, {1}};
 }
 
-double keys(double distance) {
-  constexpr double a = -0.75;
+double keys(double distance, double a = -0.75) {
   double x = std::fabs(distance);
   if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
@@ -46,6 +45,23 @@ Reading reading(const Line& line, int64_t i) {
     at = line.to > 1 ? static_cast<double>(i) * (static_cast<double>(line.from - 1) / static_cast<double>(line.to - 1))
                      : 0;
   Reading result;
+  if (line.antialias) {
+    scale = std::min(scale, static_cast<double>(line.from) / static_cast<double>(line.to));
+    if (line.align_corners)
+      scale = line.to > 1 ? static_cast<double>(line.from - 1) / static_cast<double>(line.to - 1) : 0;
+    const double centre = (static_cast<double>(i) + 0.5) * scale, width = std::max(scale, 1.0);
+    double total = 0;
+    for (int64_t p = 0; p < line.from; ++p) {
+      const double distance = std::fabs(static_cast<double>(p) + 0.5 - centre) / width;
+      const double weight = line.mode == "cubic" ? keys(distance, -0.5) : std::max(1 - distance, 0.0);
+      if (weight == 0) continue;
+      result.at.push_back(p);
+      result.weight.push_back(weight);
+      total += weight;
+    }
+    for (double& weight : result.weight) weight /= total;
+    return result;
+  }
   if (line.mode == "linear") {
     at = std::max(at, 0.0);
     double before = std::floor(at);
@@ -92,7 +108,7 @@ void upsample(ReferenceContext& c) {
   size_t rank = x.shape.size();
   for (size_t d = rank; d-- > 2 && !values.empty();) {
     std::string_view scale = kScales[3 - (rank - d)];
-    Line line{x.shape[d], c.out().shape[d], {}, mode, c.flag("align_corners")};
+    Line line{x.shape[d], c.out().shape[d], {}, mode, c.flag("align_corners"), c.flag("antialias")};
     if (c.has(scale) && c.number(scale) > 0) line.scale = 1 / c.number(scale);
     values = resampled(values, inner, line, !x.floating());
     inner *= line.to;

@@ -198,9 +198,11 @@ void upsample(RuleContext& context) {
   if (shape.size() < 3 || shape.size() > 5)
     context.fail("input", text(context, shape), "[batch, channels, ...] with one to three spatial dims");
   size_t spatial = shape.size() - 2;
-  constexpr int64_t kCubic = 3;  // in the order of the table's words
+  constexpr int64_t kLinear = 2, kCubic = 3;  // in the order of the table's words
   if (integer_attribute(context, "mode") == kCubic && spatial != 2)
     context.fail("mode", "cubic for " + std::to_string(spatial) + " spatial dims", "two spatial dims");
+  if (integer_attribute(context, "antialias") && integer_attribute(context, "mode") < kLinear)
+    context.fail("antialias", "true", "false, or mode linear or cubic");
   if (sizes.size() != spatial)
     context.fail("output_size", shape_text(context.dims, sizes), std::to_string(spatial) + " sizes");
   for (size_t i = 0; i < spatial; ++i) {
