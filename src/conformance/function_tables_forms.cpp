@@ -187,7 +187,8 @@ Tensors embedding_bag(A a) {
   std::string mode = a.has(6, "mode") ? a.value(6, "mode").text : "mean";
   renorm(a, weight, indices);
   return {nn::functional::embedding_bag(indices, weight, argument(offsets), mode, argument(scale),
-                                        a.integer(9, "include_last_offset", 0) != 0, padding)};
+                                        a.integer(9, "include_last_offset", 0) != 0, padding,
+                                        a.integer(5, "scale_grad_by_freq", 0) != 0)};
 }
 
 Tensors index_put(A a) {
@@ -298,12 +299,12 @@ FunctionTable special_forms() {
        {[](A a) {
           const Tensor weight = a.tensor(0), indices = a.tensor(1);
           renorm(a, weight, indices);
-          return Tensors{embedding(weight, indices, padding_of(a, 2, weight.size(0)))};
+          return Tensors{
+              embedding(weight, indices, padding_of(a, 2, weight.size(0)), a.integer(5, "scale_grad_by_freq", 0) != 0)};
         },
         [](const Case& c) {
-          const CaseValue* scaled = c.find(5, "scale_grad_by_freq");
-          return !(scaled && scaled->integer) &&
-                 (c.find(2, "padding_idx") || c.find(3, "max_norm") || c.find(4, "norm_type"));
+          return c.find(2, "padding_idx") || c.find(3, "max_norm") || c.find(4, "norm_type") ||
+                 c.find(5, "scale_grad_by_freq");
         }}},
       {"norm",
        {norm_by_word,

@@ -57,6 +57,23 @@ TEST(EmbeddingGradient, SegmentsInTheOrderOfPositions) {
   });
 }
 
+TEST(EmbeddingGradient, ByHowOftenARowIsAskedFor) {
+  auto gradient = [](const Tensor& table, const Tensor& at, const Tensor& rows) {
+    return autograd::grad({embedding(table, at, 2, true)}, {table}, {rows})[0];
+  };
+  for (const DType dtype : {kFloat32, kFloat64, kBFloat16})
+    for (const Tensor& at : {randint(0, 9, {40}), zeros({0}, kInt64)}) {
+      const Tensor table = randn({9, 5}, dtype).requires_grad_(), rows = randn({at.size(0), 5}, dtype);
+      const Tensor often =
+          zeros({9}, kFloat64).index_add(0, at, ones({at.size(0)}, kFloat64)).clamp_min(1).unsqueeze(1);
+      const Tensor sums = zeros({9, 5}, kFloat64).index_add(0, at, rows.to(kFloat64)) / often;
+      const Tensor eager = gradient(table, at, rows), expected = sums.index_fill(0, tensor({2}), 0).to(dtype);
+      EXPECT_TRUE(allclose(eager, expected, dtype == kBFloat16 ? 1e-2 : 1e-5, 1e-5)) << dtype;
+      auto fast = compile(gradient);
+      for (int call = 0; call < 2; ++call) EXPECT_TRUE(same_bits(fast(table, at, rows), eager)) << dtype;
+    }
+}
+
 // Long enough for several threads; most positions at few rows, as the words of a text are.
 TEST(EmbeddingGradient, OnThreads) {
   const test::RestoredSettings restored;

@@ -130,7 +130,7 @@ EmbeddingImpl::EmbeddingImpl(int64_t count, int64_t width, EmbeddingOptions o)
     : TableImpl("Embedding", count, width, o) {}
 Tensor EmbeddingImpl::forward(const TensorArg& indices) const {
   renorm(indices);
-  return embedding(weight, indices, padding_idx.value_or(-1));
+  return embedding(weight, indices, padding_idx.value_or(-1), scale_grad_by_freq);
 }
 
 namespace {
@@ -138,6 +138,8 @@ namespace {
 const EmbeddingBagOptions& checked(const EmbeddingBagOptions& o) {
   if (o.mode != "sum" && o.mode != "mean" && o.mode != "max")
     detail::refuse("EmbeddingBag", "mode", "\"" + o.mode + "\"", "one of \"sum\", \"mean\", \"max\"");
+  if (o.scale_grad_by_freq && o.mode == "max")
+    detail::refuse("EmbeddingBag", "scale_grad_by_freq", "true with mode \"max\"", "mode \"sum\" or \"mean\"");
   return o;
 }
 
@@ -150,8 +152,8 @@ EmbeddingBagImpl::EmbeddingBagImpl(int64_t count, int64_t width, EmbeddingBagOpt
 Tensor EmbeddingBagImpl::forward(const TensorArg& indices, const TensorArg& offsets,
                                  const TensorArg& per_sample_weights) const {
   renorm(indices);
-  return functional::embedding_bag(indices, weight, offsets, mode, per_sample_weights, include_last_offset,
-                                   padding_idx);
+  return functional::embedding_bag(indices, weight, offsets, mode, per_sample_weights, include_last_offset, padding_idx,
+                                   scale_grad_by_freq);
 }
 
 MultiheadAttentionImpl::MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads, bool with_bias,

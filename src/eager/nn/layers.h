@@ -169,13 +169,18 @@ INGOT_API Tensor table_of(const char* layer, const Tensor& embeddings, Location 
 struct INGOT_API TableImpl : Layer {
   Tensor weight;
   std::optional<int64_t> padding_idx;  // counted from the front
+  bool scale_grad_by_freq = false;  // the gradient of a row is divided by how often its index is among those asked for
   std::optional<double> max_norm;
   double norm_type;
 
  protected:
   template <class Options>
   TableImpl(const char* layer, int64_t count, int64_t width, const Options& o)
-      : padding_idx(o.padding_idx), max_norm(o.max_norm), norm_type(o.norm_type) {
+  bool scale_grad_by_freq = false;
+      : padding_idx(o.padding_idx),
+        max_norm(o.max_norm),
+        norm_type(o.norm_type),
+        scale_grad_by_freq(o.scale_grad_by_freq) {
     make(layer, count, width);
   }
   /// Scales rows down, where there is a max_norm.
@@ -188,6 +193,7 @@ template <class Self, class Impl, class Options>
 class TableHandle : public HandleFrom<Self, Impl, From<int64_t, int64_t, Options>> {
   using Base = HandleFrom<Self, Impl, From<int64_t, int64_t, Options>>;
 
+  bool scale_grad_by_freq;
  public:
   using Base::Base;
   /// Over the given table [count, width], whose memory it shares; `freeze`: no gradient goes to it.

@@ -250,7 +250,7 @@ Tensor largest_rows(Tensor x) {
 }  // namespace
 
 Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o, Word word, const TensorArg& p,
-                     bool include_last_offset, std::optional<int64_t> padding_idx) {
+                     bool include_last_offset, std::optional<int64_t> padding_idx, bool scale_grad_by_freq) {
   constexpr const char* kOp = "embedding_bag";
   const std::string_view mode = word;
   const Tensor &indices = present(kOp, "indices", i), &weight = present(kOp, "weight", w);
@@ -258,6 +258,8 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   const FunctionScope scope(kOp, at);
   if (mode != "sum" && mode != "mean" && mode != "max")
     fail(kOp, "mode", "\"" + std::string(mode) + "\"", "one of \"sum\", \"mean\", \"max\"", at);
+  if (scale_grad_by_freq && mode == "max")
+    fail(kOp, "scale_grad_by_freq", "true with mode max", "false, or mode sum or mean", at);
   if (p.tensor && mode != "sum")
     fail(kOp, "per_sample_weights", "weights with mode " + std::string(mode), "mode sum", at);
   if (p.tensor && p.tensor->sizes() != indices.sizes())
@@ -272,7 +274,7 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
   const DType wide = mode == "max" ? weight.dtype() : working_dtype(weight.dtype());
   // Bags of one size, none of them empty: their rows lie side by side.
   if (!o.tensor && !padding_idx && indices.size(1) > 0) {
-    Tensor rows = embedding(TensorArg(weight, at), indices);
+    Tensor rows = embedding(TensorArg(weight, at), indices, -1, scale_grad_by_freq);
     if (mode == "max") return largest_rows(rows);
     if (p.tensor) rows = rows.to(wide, at).mul(p.tensor->to(wide, at).unsqueeze(2, at), at);
     return (mode == "sum" ? rows.sum(1, false, std::nullopt, at) : rows.mean(1, false, std::nullopt, at))
@@ -305,7 +307,7 @@ Tensor embedding_bag(const TensorArg& i, const TensorArg& w, const TensorArg& o,
     int64_t ignored = *padding_idx < 0 ? *padding_idx + weight.size(0) : *padding_idx;
     bag = where(TensorArg(flat.eq(ignored, at), at), bags, bag);
   }
-  Tensor rows = weight.index_select(0, flat, at).to(wide, at);
+  Tensor rows = embedding(TensorArg(weight, at), flat, -1, scale_grad_by_freq).to(wide, at);
   if (p.tensor) rows = rows.mul(p.tensor->to(wide, at).reshape({-1, 1}, at), at);
   const Tensor into = bag.unsqueeze(1, at).expand(rows.sizes(), at);
   const int64_t count = bags + (padding_idx || include_last_offset ? 1 : 0);  // and what is in no bag

@@ -39,10 +39,12 @@ namespace nn::functional {
 /// Rows of `weight` joined bag by bag: bag b has the indices from offsets[b] on (a matrix of indices: its rows are the
 /// bags). Offsets begin with 0 and never fall (Error); with include_last_offset the last one is where the last bag
 /// ends. Modes: sum, mean, max (where a NaN counts only if it comes first, as PyTorch has it); an empty bag gives
-/// zeros. Indices equal to padding_idx take no part.
+/// zeros. Indices equal to padding_idx take no part. scale_grad_by_freq, with sum and mean: the gradient of a row is
+/// divided by how often its index is among them.
 INGOT_API Tensor embedding_bag(const TensorArg& indices, const TensorArg& weight, const TensorArg& offsets = {},
                                Word mode = "mean", const TensorArg& per_sample_weights = {},
-                               bool include_last_offset = false, std::optional<int64_t> padding_idx = {});
+                               bool include_last_offset = false, std::optional<int64_t> padding_idx = {},
+                               bool scale_grad_by_freq = false);
 
 }  // namespace nn::functional
 }  // namespace ingot

@@ -54,6 +54,12 @@ Gradients embedding(GraphBuilder& b, const DerivedCall& call) {
   Operand rows = b.reshape(call.cotangent(), {count, b.shape(weight)[1]});
   if (const int64_t padding = call.integer("padding_idx"); padding >= 0)
     rows = where_not(b, b.unsqueeze(b.eq(flat, GraphBuilder::integer(padding)), GraphBuilder::attr(1)), rows);
+  if (call.flag("scale_grad_by_freq")) {
+    const Operand once = b.full(Dims{count}, Operand::constant(1.0), b.dtype(rows));
+    const Operand often = b.index_add(zeros(b, {b.shape(weight)[0]}, b.dtype(rows)), flat, once, Operand::constant(1.0),
+                                      GraphBuilder::attr(0));
+    rows = b.div(rows, b.unsqueeze(b.index_select(often, flat, GraphBuilder::attr(0)), GraphBuilder::attr(1)));
+  }
   return of_self(call, b.index_add(zeros(b, b.shape(weight), b.dtype(rows)), flat, rows, Operand::constant(1.0),
                                    GraphBuilder::attr(0)));
 }

@@ -72,6 +72,8 @@ TEST(LayerChecks, GroupsAndHeadsDivide) {
   REFUSED("MultiheadAttention: embed_dim: got 0", MultiheadAttention(0, 2));
   REFUSED("MultiheadAttention: embed_dim: got -6", MultiheadAttention(-6, 2, false));
 }
+  REFUSED("EmbeddingBag: scale_grad_by_freq: got true with mode \"max\"",
+          EmbeddingBag(6, 4, {.mode = "max", .scale_grad_by_freq = true}));
 
 #define REFUSES_CONVOLUTION(Layer, dims)                                                   \
   REFUSED(#Layer ": in_channels: got -4", Layer(-4, 4, 3));                                \

@@ -644,5 +644,24 @@ TEST(Linear, TakesItsOptions) {
   EXPECT_FALSE(nn::Linear(3, 4, false)->bias.defined());
 }
 
+// PyTorch's numbers.
+TEST(Embeddings, GradientsByHowOftenARowIsAskedFor) {
+  const nn::Embedding rows(4, 2, {.padding_idx = 3, .scale_grad_by_freq = true});
+  const Tensor indices = tensor(std::vector<int64_t>{0, 2, 2, 3, 2, 0});
+  rows(indices.view({2, 3})).mul(arange(1, 13).view({2, 3, 2})).sum().backward();
+  EXPECT_TRUE(allclose(rows->weight.grad(), tensor({6.f, 7.f, 0.f, 0.f, 17.f / 3, 20.f / 3, 0.f, 0.f}).view({4, 2})));
+  const std::pair<const char*, Tensor> modes[] = {
+      {"sum", tensor({2.f, 3.f, 0.f, 0.f, 5.f / 3, 8.f / 3, 1.f, 2.f})},
+      {"mean", tensor({0.875f, 1.25f, 0.f, 0.f, 2.f / 3, 1.f, 0.25f, 0.5f})}};
+  for (const auto& [mode, expected] : modes) {
+    const nn::EmbeddingBag bags(4, 2, {.mode = mode, .scale_grad_by_freq = true});
+    bags(indices, tensor(std::vector<int64_t>{0, 4})).mul(arange(1, 5).view({2, 2})).sum().backward();
+    EXPECT_TRUE(allclose(bags->weight.grad(), expected.view({4, 2}))) << mode << bags->weight.grad();
+  }
+  const nn::EmbeddingBag even(4, 2, {.mode = "sum", .scale_grad_by_freq = true});
+  even(indices.view({3, 2})).sum().backward();
+  EXPECT_TRUE(allclose(even->weight.grad(), tensor({1.f, 1.f, 0.f, 0.f, 1.f, 1.f, 1.f, 1.f}).view({4, 2})));
+}
+
 }  // namespace
 }  // namespace ingot
