@@ -83,7 +83,7 @@ void expect_refused_compiled(const char* type) {
 #define EVERY_MODULE(X) \
   X(AdaptiveAvgPool1d) X(AdaptiveAvgPool2d) X(AdaptiveAvgPool3d) X(AdaptiveLogSoftmaxWithLoss) X(AdaptiveMaxPool1d) X(AdaptiveMaxPool2d) \
   X(AdaptiveMaxPool3d) X(AlphaDropout) X(AvgPool1d) X(AvgPool2d) X(AvgPool3d) X(BCELoss) \
-  X(BCEWithLogitsLoss) X(BatchNorm) X(Bilinear) X(CELU) X(CTCLoss) X(ChannelShuffle) X(CircularPad1d) \
+  X(BCEWithLogitsLoss) X(BatchNorm) X(BatchNorm1d) X(BatchNorm2d) X(BatchNorm3d) X(Bilinear) X(CELU) X(CTCLoss) X(ChannelShuffle) X(CircularPad1d) \
   X(CircularPad2d) X(CircularPad3d) X(ConstantPad1d) X(ConstantPad2d) X(ConstantPad3d) X(Conv1d) X(Conv2d) \
   X(Conv3d) X(ConvTranspose1d) X(ConvTranspose2d) X(ConvTranspose3d) X(CosineEmbeddingLoss) \
   X(CosineSimilarity) X(CrossEntropyLoss) X(Dropout) X(Dropout1d) X(Dropout3d) X(ELU) X(Embedding) \

@@ -54,6 +54,13 @@ double share(const char* layer, const char* setting, double value) {
   return value;
 }
 
+const TensorArg& with_dims(const char* layer, const TensorArg& x, int64_t fewest, int64_t most) {
+  if (const int64_t dims = eager::present(layer, "input", x).dim(); dims < fewest || dims > most)
+    eager::fail(layer, "input", shape_of(*x.tensor),
+                std::to_string(fewest) + (fewest == most ? "" : " or " + std::to_string(most)) + " dims", x.location);
+  return x;
+}
+
 std::string shape_of(const Tensor& t) {
   std::string text;
   for (int64_t d = 0; d < t.dim(); ++d) text += (d ? ", " : "") + std::to_string(t.size(d).value());

@@ -20,6 +20,9 @@ INGOT_API double share(const char* layer, const char* setting, double value);
 [[noreturn]] INGOT_API void refuse(const char* layer, const char* setting, const std::string& got,
                                    const std::string& expected);
 
+/// An input of a layer, with so many dims.
+INGOT_API const TensorArg& with_dims(const char* layer, const TensorArg& x, int64_t fewest, int64_t most);
+
 /// "shape [2, 3]", for messages: holds nobody to these sizes.
 std::string shape_of(const Tensor& t);
 

@@ -78,8 +78,8 @@ void ChannelNormImpl::count_batch(Location location) const {
   if (is_training() && running_mean.defined()) num_batches_tracked.add_(1, 1, location);
 }
 
-BatchNormImpl::BatchNormImpl(int64_t channels, NormOptions o)
-    : ChannelNormImpl("BatchNorm", channels, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {}
+BatchNormImpl::BatchNormImpl(int64_t channels, NormOptions o, const char* layer)
+    : ChannelNormImpl(layer, channels, o.eps, o.affine, o.track_running_stats), momentum(o.momentum) {}
 
 Tensor BatchNormImpl::forward(const TensorArg& x) const {
   bool tracked = running_mean.defined();

@@ -106,17 +106,34 @@ struct INGOT_API ChannelNormImpl : Layer {
 /// Over all dims but the second, for any number of them. In training it uses the batch's statistics and follows them.
 struct INGOT_API BatchNormImpl : ChannelNormImpl {
   std::optional<double> momentum;
-  explicit BatchNormImpl(int64_t channels, NormOptions o = {});
+  explicit BatchNormImpl(int64_t channels, NormOptions o = {}, const char* layer = "BatchNorm");
   Tensor forward(const TensorArg& x) const;
 };
 class BatchNorm : public HandleFrom<BatchNorm, BatchNormImpl, From<int64_t, NormOptions>> {
  public:
   using HandleFrom::HandleFrom;
+  template <class Other>
+  requires std::is_base_of_v<BatchNormImpl, typename Other::Impl> BatchNorm(const Other& other)
+      : BatchNorm(HandleBase::handle_to<BatchNorm>(other.module())) {}
   INGOT_MODULE_FIELDS(BatchNorm, weight, bias, running_mean, running_var, num_batches_tracked)
 };
-using BatchNorm1d = BatchNorm;
-using BatchNorm2d = BatchNorm;
-using BatchNorm3d = BatchNorm;
+// Those that take inputs with so many dims alone.
+#define INGOT_BATCH_NORM(NAME, fewest, most)                                                         \
+  struct INGOT_API NAME##Impl : BatchNormImpl {                                                      \
+    explicit NAME##Impl(int64_t channels, NormOptions o = {}) : BatchNormImpl(channels, o, #NAME) {} \
+    Tensor forward(const TensorArg& x) const {                                                       \
+      return BatchNormImpl::forward(detail::with_dims(#NAME, x, fewest, most));                      \
+    }                                                                                                \
+  };                                                                                                 \
+  class NAME : public HandleFrom<NAME, NAME##Impl, From<int64_t, NormOptions>> {                     \
+   public:                                                                                           \
+    using HandleFrom::HandleFrom;                                                                    \
+    INGOT_MODULE_FIELDS(NAME, weight, bias, running_mean, running_var, num_batches_tracked)          \
+  }
+INGOT_BATCH_NORM(BatchNorm1d, 2, 3);
+INGOT_BATCH_NORM(BatchNorm2d, 4, 4);
+INGOT_BATCH_NORM(BatchNorm3d, 5, 5);
+#undef INGOT_BATCH_NORM
 
 struct InstanceNormOptions {
   double eps = 1e-5, momentum = 0.1;
@@ -152,12 +169,14 @@ struct EmbeddingOptions {
   std::optional<int64_t> padding_idx = {};  // a row of zeros at first, without a gradient; a negative one from the end
   std::optional<double> max_norm = {};      // rows that are asked for are first scaled down to this norm, in place
   double norm_type = 2;
+  bool scale_grad_by_freq = false;  // the gradient of a row is divided by how often its index is among those asked for
 };
 struct EmbeddingBagOptions {
   std::string mode = "mean";  // or "sum", "max"
   std::optional<int64_t> padding_idx = {};
   std::optional<double> max_norm = {};
   double norm_type = 2;
+  bool scale_grad_by_freq = false;
   bool include_last_offset = false;  // offsets have one number more, the end of the last bag
 };
 namespace detail {
@@ -169,14 +188,13 @@ INGOT_API Tensor table_of(const char* layer, const Tensor& embeddings, Location 
 struct INGOT_API TableImpl : Layer {
   Tensor weight;
   std::optional<int64_t> padding_idx;  // counted from the front
-  bool scale_grad_by_freq = false;  // the gradient of a row is divided by how often its index is among those asked for
   std::optional<double> max_norm;
   double norm_type;
+  bool scale_grad_by_freq;
 
  protected:
   template <class Options>
   TableImpl(const char* layer, int64_t count, int64_t width, const Options& o)
-  bool scale_grad_by_freq = false;
       : padding_idx(o.padding_idx),
         max_norm(o.max_norm),
         norm_type(o.norm_type),
@@ -193,7 +211,6 @@ template <class Self, class Impl, class Options>
 class TableHandle : public HandleFrom<Self, Impl, From<int64_t, int64_t, Options>> {
   using Base = HandleFrom<Self, Impl, From<int64_t, int64_t, Options>>;
 
-  bool scale_grad_by_freq;
  public:
   using Base::Base;
   /// Over the given table [count, width], whose memory it shares; `freeze`: no gradient goes to it.

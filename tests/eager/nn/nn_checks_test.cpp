@@ -40,11 +40,27 @@ TEST(LayerChecks, SizesAreNotNegative) {
   REFUSED("LayerNorm: normalized_shape: got 0 numbers", LayerNorm(std::vector<int64_t>()));
   REFUSED("RMSNorm: normalized_shape: got -1", RMSNorm(-1));
   REFUSED("RMSNorm: normalized_shape: got -1", RMSNorm({2, -1}, 1e-3, false));
-  REFUSED("BatchNorm: num_features: got -1", BatchNorm2d(-1));
-  REFUSED("BatchNorm: num_features: got -1", BatchNorm1d(-1, {.affine = false, .track_running_stats = false}));
+  REFUSED("BatchNorm2d: num_features: got -1", BatchNorm2d(-1));
+  REFUSED("BatchNorm1d: num_features: got -1", BatchNorm1d(-1, {.affine = false, .track_running_stats = false}));
   REFUSED("InstanceNorm: num_features: got -1", InstanceNorm2d(-1));
   REFUSED("InstanceNorm: num_features: got -1", InstanceNorm3d(-1, {.affine = true}));
   REFUSED("PReLU: num_parameters: got -1", PReLU(-1));
+}
+
+TEST(LayerChecks, BatchNormsTakeInputsOfTheirDims) {
+  const auto message = [](const auto& norm, const IntList& shape) { return message_of([&] { norm(ones(shape)); }); };
+  EXPECT_EQ(
+      message(BatchNorm1d(3), {2, 3, 4, 4}).find("BatchNorm1d: input: got shape [2, 3, 4, 4], expected 2 or 3 dims"),
+      0u);
+  EXPECT_EQ(message(BatchNorm2d(3), {2, 3}).find("BatchNorm2d: input: got shape [2, 3], expected 4 dims"), 0u);
+  EXPECT_EQ(message(BatchNorm3d(3), {2, 3, 4, 4}).find("BatchNorm3d: input: got shape [2, 3, 4, 4], expected 5 dims"),
+            0u);
+  for (const std::string& fits :
+       {message(BatchNorm1d(3), {2, 3}), message(BatchNorm1d(3), {2, 3, 4}), message(BatchNorm2d(3), {2, 3, 4, 4}),
+        message(BatchNorm3d(3), {2, 3, 2, 2, 2}), message(BatchNorm(3), {2, 3, 4, 4})})
+    EXPECT_EQ(fits, "no error");
+  const BatchNorm2d norm(3);
+  EXPECT_EQ(BatchNorm(norm).ptr().get(), norm.ptr().get());
 }
 
 TEST(LayerChecks, GroupsAndHeadsDivide) {
@@ -56,6 +72,8 @@ TEST(LayerChecks, GroupsAndHeadsDivide) {
   REFUSED("Embedding: padding_idx: got 6, expected an index of 6 rows", Embedding(6, 4, {.padding_idx = 6}));
   REFUSED("Embedding: max_norm: got -1", Embedding(6, 4, {.max_norm = -1}));
   REFUSED("EmbeddingBag: mode: got \"min\"", EmbeddingBag(6, 4, {.mode = "min"}));
+  REFUSED("EmbeddingBag: scale_grad_by_freq: got true with mode \"max\"",
+          EmbeddingBag(6, 4, {.mode = "max", .scale_grad_by_freq = true}));
   REFUSED("TransformerEncoderLayer: activation: got \"silu\"", TransformerEncoderLayer(6, 2, {.activation = "silu"}));
   REFUSED("TransformerDecoderLayer: dropout: got 1.5", TransformerDecoderLayer(6, 2, {.dropout = 1.5}));
   REFUSED("TransformerEncoderLayer: dim_feedforward: got 0", TransformerEncoderLayer(6, 2, {.dim_feedforward = 0}));
@@ -72,8 +90,6 @@ TEST(LayerChecks, GroupsAndHeadsDivide) {
   REFUSED("MultiheadAttention: embed_dim: got 0", MultiheadAttention(0, 2));
   REFUSED("MultiheadAttention: embed_dim: got -6", MultiheadAttention(-6, 2, false));
 }
-  REFUSED("EmbeddingBag: scale_grad_by_freq: got true with mode \"max\"",
-          EmbeddingBag(6, 4, {.mode = "max", .scale_grad_by_freq = true}));
 
 #define REFUSES_CONVOLUTION(Layer, dims)                                                   \
   REFUSED(#Layer ": in_channels: got -4", Layer(-4, 4, 3));                                \
