@@ -8,6 +8,7 @@
 #include <random>
 
 #include "eager/ops/factories.h"
+#include "eager/ops/random.h"
 #include "eager/ops/selection.h"
 #include "eager/ops/sets.h"
 #include "runtime/thread_pool.h"
@@ -303,6 +304,27 @@ TEST(Order, StableMayComeFirst) {
   EXPECT_EQ(argsort(x, false, 0, true).str(), tensor({{0, 1}, {1, 0}}).str());
   EXPECT_EQ(std::get<0>(x.sort(0, true, true)).str(), descending.str());
   EXPECT_EQ(std::get<0>(x.sort(0, true)).str(), descending.str());
+}
+
+// Lines of all lengths at which the way to find it changes; many equal elements, zeros of both signs and NaNs.
+TEST(Order, KthIsThatOfTheSortedLine) {
+  manual_seed(5);
+  for (DType dtype : {kFloat32, kFloat64, kBFloat16, kInt64, kInt32, kInt8, kUInt8})
+    for (int64_t n : {1, 7, 128, 129, 3000}) {
+      Tensor x = (randn({2, n, 3}) * 20).to(dtype);
+      if (is_floating(dtype)) {
+        x = where(x.abs() < 2, x * 0, x);
+        x.index({1, Slice(0, n / 3)}) = std::numeric_limits<float>::quiet_NaN();
+      }
+      const auto [values, places] = x.sort(1, false, true);
+      for (int64_t k : {int64_t{1}, (n + 1) / 2, n}) {
+        const auto [value, place] = x.kthvalue(k, 1);
+        EXPECT_TRUE(equal(place, places.select(1, k - 1))) << dtype << " " << n << " " << k;
+        EXPECT_TRUE(same_bytes(value, values.select(1, k - 1).contiguous())) << dtype << " " << n << " " << k;
+        const Tensor line = x.select(2, 0).select(0, 0);
+        EXPECT_TRUE(equal(std::get<1>(line.kthvalue(k, 0, true)), places.select(2, 0).select(0, 0).slice(0, k - 1, k)));
+      }
+    }
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ const Tensor& present_ordered(const char* op, const TensorArg& self) {
   return x;
 }
 
-// Sorted, NaN comes last: where there is one, the first of them stands behind all numbers.
+// Where there is a NaN, the first of them. Sorted, it comes last.
 std::tuple<Tensor, Tensor> median_along(const char* op, const TensorArg& self, int64_t dim, bool keepdim,
                                         bool skip_nan) {
   const FunctionScope scope(op, self.location);
@@ -36,10 +36,19 @@ std::tuple<Tensor, Tensor> median_along(const char* op, const TensorArg& self, i
   const Tensor lines = x.dim() ? x : x.unsqueeze(0);
   const Size n = lines.size(d);
   if (n == 0) fail(op, "dim", std::to_string(dim) + ", of size 0", "a dim with elements", self.location);
+  if (!skip_nan) {
+    auto [value, place] = lines.kthvalue((n + 1) / 2, d, true);
+    if (is_floating(x.dtype())) {
+      const auto [largest, at] = lines.max(d, true);
+      place = where(largest.isnan(), at, place);
+      value = lines.gather(d, place);
+    }
+    if (keepdim && x.dim()) return {value, place};
+    return {value.squeeze(d), place.squeeze(d)};
+  }
   auto [sorted, order] = lines.sort(d, false, true);
   const Tensor numbers = numbers_along(lines, d);
-  const Tensor middle =
-      skip_nan ? floor_divide(clamp_min(numbers - 1, 0), 2) : where(numbers == n, (n - 1) / 2, numbers);
+  const Tensor middle = floor_divide(clamp_min(numbers - 1, 0), 2);
   const Tensor value = sorted.gather(d, middle), place = order.gather(d, middle);
   if (keepdim && x.dim()) return {value, place};
   return {value.squeeze(d), place.squeeze(d)};

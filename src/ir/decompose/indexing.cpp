@@ -190,18 +190,6 @@ Outputs msort(GraphBuilder& b, const CompositeCall& call) {
   return {b.call(OpId::sort, {call.operands[0]}, {attr(0), no(), no()})[0]};
 }
 
-Outputs kthvalue(GraphBuilder& b, const CompositeCall& call) {
-  const Operand& x = call.operands[0];
-  const Attr &k = call.attribute("k"), &dim = call.attribute("dim");
-  Outputs smallest = b.call(OpId::topk, {x}, {k, dim, no(), GraphBuilder::flag(true)});
-  if (b.rank(x) == 0) return smallest;
-  for (Operand& o : smallest) {
-    o = b.select(o, dim, Dims{b.dims().sub(k.list[0], 1)});
-    if (call.flag("keepdim")) o = b.unsqueeze(o, dim);
-  }
-  return smallest;
-}
-
 Outputs bucketize(GraphBuilder& b, const CompositeCall& call) {
   return {b.call(OpId::searchsorted, {call.operand("boundaries"), call.operand("self")},
                  {call.attribute("out_int32"), call.attribute("right")})[0]};

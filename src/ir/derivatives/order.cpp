@@ -25,7 +25,7 @@ Gradients chosen(GraphBuilder& b, const DerivedCall& call) {
   return of_self(call, b.scatter(zeros(b, b.shape(x), b.dtype(g)), call.results[1], g, call.attribute("dim")));
 }
 
-// max, min and mode along a dim: at the position that was found.
+// max, min, mode and kthvalue along a dim: at the position that was found.
 Gradients found(GraphBuilder& b, const DerivedCall& call) {
   const Operand& x = call.operands[0];
   const Dims shape = b.shape(x);

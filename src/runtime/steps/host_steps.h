@@ -9,10 +9,10 @@
 namespace ingot::runtime {
 
 using BindHostStep = StepDriver*(const HostStep& step, const BindContext& context);
-BindHostStep bind_cumsum, bind_cumprod, bind_cummax, bind_cummin, bind_logcumsumexp, bind_sort, bind_topk, bind_mode,
-    bind_searchsorted, bind_nonzero_static, bind_scatter, bind_scatter_reduce, bind_cholesky, bind_inverse, bind_solve,
-    bind_determinant, bind_cofactors, bind_lu, bind_pivot_order, bind_qr, bind_eigenvectors, bind_singular_vectors,
-    bind_exponential;
+BindHostStep bind_cumsum, bind_cumprod, bind_cummax, bind_cummin, bind_logcumsumexp, bind_sort, bind_topk,
+    bind_kthvalue, bind_mode, bind_searchsorted, bind_nonzero_static, bind_scatter, bind_scatter_reduce, bind_cholesky,
+    bind_inverse, bind_solve, bind_determinant, bind_cofactors, bind_lu, bind_pivot_order, bind_qr, bind_eigenvectors,
+    bind_singular_vectors, bind_exponential;
 
 struct HostRow {
   std::string_view name;
@@ -26,6 +26,7 @@ inline constexpr HostRow kHostSteps[] = {
     {"logcumsumexp", bind_logcumsumexp},
     {"sort", bind_sort},
     {"topk", bind_topk},
+    {"kthvalue", bind_kthvalue},
     {"mode", bind_mode},
     {"searchsorted", bind_searchsorted},
     {"nonzero_static", bind_nonzero_static},

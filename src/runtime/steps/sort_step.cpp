@@ -1,7 +1,9 @@
 // Sorting along one dim: keys with their positions, by radix from the lowest digit that is needed (short lines: by
 // comparison), always stable. A line that is long and alone is sorted in pieces, which are then merged pair by pair,
 // each merge divided among the threads by where the halves of its result begin. The largest or smallest k: candidates
-// better than the worst of the best k so far collect in a buffer, which is cut back to k when it is full.
+// better than the worst of the best k so far collect in a buffer, which is cut back to k when it is full. The k-th
+// smallest: of long lines only those are ordered whose keys begin as its own does, which the counts of all beginnings
+// tell.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -17,8 +19,8 @@ namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kShort = 48, kShortWide = 128;  // lines that are sorted by comparison
-constexpr int64_t kMedium = 1 << 12;  // lines whose keys of 32 bits are sorted by four digits rather than three
-constexpr int64_t kShared = 1 << 15;  // lines that several threads sort
+constexpr int64_t kMedium = 1 << 12;              // longer lines are sorted by digits of 11 bits rather than 8
+constexpr int64_t kShared = 1 << 15;              // lines that several threads sort
 constexpr int64_t kMostPieces = 16;
 constexpr int64_t kTogether = 16;  // neighbouring lines that are copied at once
 
@@ -48,7 +50,7 @@ void sort_by_digits(typename K::Item* items, typename K::Item* spare, int64_t n)
   // Of long keys the upper digits tell nearly all elements apart, if they are spread: what they leave is compared.
   int lowest = 0;
   if constexpr (K::kWide) {
-    constexpr double kApart = 64;
+    constexpr double kApart = 16;
     lowest = kDigits;
     for (double places = 1; lowest > 0 && places < kApart * static_cast<double>(n);) {
       const uint32_t* count = &counts[--lowest << kDigit];
@@ -79,7 +81,7 @@ template <class K>
 void sort_items(typename K::Item* items, typename K::Item* spare, int64_t n) {
   if (n <= (K::kWide ? kShortWide : kShort)) return std::sort(items, items + n);
   // Fewer digits are fewer passes, and more counts to be set to 0 and added.
-  if constexpr (K::kBits == 32)
+  if constexpr (K::kBits >= 32)
     if (n > kMedium) return sort_by_digits<K, 11>(items, spare, n);
   sort_by_digits<K, 8>(items, spare, n);
 }
@@ -314,6 +316,68 @@ class TopkDriver final : public OrderDriver<K> {
   int64_t k_, room_;
 };
 
+template <class K>
+class KthDriver final : public StepDriver {
+  using Element = typename K::Element;
+  using Item = typename K::Item;
+
+ public:
+  KthDriver(const HostStep& step, const BindContext& context)
+      : values_(step.results[0], context),
+        indices_(step.results[1], context),
+        in_(step.operand("self"), context),
+        dim_(context.value(step.attribute("dim"))),
+        n_(in_.sizes[dim_]),
+        k_(context.value(step.attribute("k"))),
+        lines_(in_.sizes, {dim_}),
+        results_(values_.sizes, {}) {
+    if (n_ > std::numeric_limits<uint32_t>::max())
+      throw Error(step.op + ": got a dim of " + std::to_string(n_) + " elements, expected fewer than 2^32");
+    constexpr int64_t kCost = 8;  // operations an element
+    const int pay = threads_for(0, saturating_product(in_.elements(), kCost));
+    useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(lines_.count, 1)));
+  }
+
+  void run(const StepState& state, int, int share, int shares) const override {
+    const Range range = runtime::share(lines_.count, share, shares);
+    if (range.begin == range.end) return;
+    Item* items = reinterpret_cast<Item*>(thread_scratch(scratch_bytes(state)));
+    for (int64_t line = range.begin; line < range.end; ++line) {
+      const Line<K> from{in_.place.at(state) + lines_.offset(line, in_.place.strides), in_.place.strides[dim_], n_};
+      const int64_t position = K::index_of(kth(from, items));
+      const Element x = from.at(position);
+      std::memcpy(values_.place.at(state) + results_.offset(line, values_.place.strides), &x, sizeof x);
+      std::memcpy(indices_.place.at(state) + results_.offset(line, indices_.place.strides), &position, sizeof position);
+    }
+  }
+  int64_t scratch_bytes(const StepState&) const override { return n_ * static_cast<int64_t>(sizeof(Item)); }
+
+ private:
+  static constexpr int kDigit = std::min(K::kBits, 11), kBelow = K::kBits - kDigit;
+
+  Item kth(const Line<K>& from, Item* items) const {
+    int64_t before = 0, count = 0;
+    if (n_ <= kShortWide) {
+      for (; count < n_; ++count) items[count] = K::item(K::key(from.at(count), Element{0}), count);
+    } else {
+      uint32_t counts[1 << kDigit] = {};
+      for (int64_t i = 0; i < n_; ++i) ++counts[K::key(from.at(i), Element{0}) >> kBelow];
+      Element digit = 0;
+      while (before + counts[digit] < k_) before += counts[digit++];
+      for (int64_t i = 0; i < n_; ++i)
+        if (const Element key = K::key(from.at(i), Element{0}); key >> kBelow == digit)
+          items[count++] = K::item(key, i);
+    }
+    Item* const found = items + (k_ - before - 1);
+    std::nth_element(items, found, items + count);
+    return *found;
+  }
+
+  BoundTensor values_, indices_, in_;
+  int64_t dim_, n_, k_;
+  Lines lines_, results_;  // in one order, whether the results keep the dim or not
+};
+
 }  // namespace
 
 StepDriver* bind_sort(const HostStep& step, const BindContext& context) {
@@ -323,6 +387,11 @@ StepDriver* bind_sort(const HostStep& step, const BindContext& context) {
 StepDriver* bind_topk(const HostStep& step, const BindContext& context) {
   return with_keys(step.operand("self").dtype,
                    [&](auto keys) -> StepDriver* { return context.make<TopkDriver<decltype(keys)>>(step, context); });
+}
+
+StepDriver* bind_kthvalue(const HostStep& step, const BindContext& context) {
+  return with_keys(step.operand("self").dtype,
+                   [&](auto keys) -> StepDriver* { return context.make<KthDriver<decltype(keys)>>(step, context); });
 }
 
 }  // namespace ingot::runtime
