@@ -28,21 +28,17 @@ struct ColumnConstants : PlaneStepConstants {
   ArgumentTable results;  // over [outer..., columns]
   std::vector<AccumulatorOps> ops;
   const bool positions, in_registers;
-  int64_t lanes = kLanes;
+  bool ordered = false;  // sums and products of floats: their bits hang on the order of rows
 
   ColumnConstants(const ColumnStep& step, const Step& costs, const BindContext& context)
       : PlaneStepConstants(step.kernel, step.space, step.arguments, costs, context),
         results({}, outs(step), space.size() - 1),
         positions(step.positions),
         in_registers(step.in_registers) {
-    bool ordered = false, indexed = false;
     for (const ColumnStep::Result& r : step.results) {
       ops.push_back(accumulator_ops(r.combiner, r.type));
       ordered = ordered || r.combiner == Combiner::sum || r.combiner == Combiner::prod;
-      indexed = indexed || ops.back().indexed;
     }
-    // Where an extreme stands does not hang on the order of rows, and joining such lanes takes long.
-    if (indexed && !ordered) lanes = 1;
   }
 };
 
@@ -53,10 +49,12 @@ class ColumnDriver final : public PlaneDriver {
         results_(constants.results, context),
         ops_(constants.ops),
         in_registers_(constants.in_registers),
-        lanes_(constants.lanes) {
+        lanes_(lanes_for(constants, rows_)) {
     const int64_t *row_strides = arguments_.row_strides(), *column_strides = arguments_.column_strides();
     // Sixteen rows that follow each other in memory are one of sixteen times the columns.
     side_by_side_ = !constants.positions && !in_registers_ && columns_ > 0 && columns_ < kFewColumns;
+    if (lanes_ < kLanes && (columns_ >= kLanes || rows_ < kLanes)) side_by_side_ = false;
+    if (side_by_side_) lanes_ = kLanes;
     for (size_t i = 0; i < arguments_.size(); ++i)
       side_by_side_ = side_by_side_ && row_strides[i] == columns_ * column_strides[i];
     if (side_by_side_) {
@@ -71,7 +69,7 @@ class ColumnDriver final : public PlaneDriver {
     const int64_t units = planes_ * tiles_;
     if (phase == 0 && chunks_ > 1) return reduce_chunks(state, runtime::share(units * chunks_, share, shares));
     Range range = runtime::share(units, share, shares);
-    if (joins_lanes() && tiles_ == 1) return reduce_planes(state, range);
+    if (blocks_ == 1 && tiles_ == 1) return reduce_planes(state, range);
     for (int64_t unit = range.begin; unit < range.end; ++unit) {
       if (chunks_ == 1) {
         finish(state, unit, reduce_blocks(state, unit, 0, blocks_));
@@ -86,6 +84,13 @@ class ColumnDriver final : public PlaneDriver {
   int64_t scratch_bytes(const StepState&) const override { return bytes_for(std::min(chunk_blocks_, blocks_)); }
 
  private:
+  /// Where the order of rows shows in no bit one lane does; rows fewer than lanes leave those without one out, whose
+  /// identities change nothing.
+  static int64_t lanes_for(const ColumnConstants& constants, int64_t rows) {
+    if (constants.in_registers) return kLanes;
+    const auto used = static_cast<uint64_t>(std::clamp<int64_t>(rows, 1, kLanes));
+    return constants.ordered ? static_cast<int64_t>(std::bit_ceil(used)) : 1;
+  }
   int64_t pointer_bytes() const { return (2 * static_cast<int64_t>(arguments_.size() * sizeof(char*)) + 63) / 64 * 64; }
   /// Of scratch, to reduce so many blocks.
   int64_t bytes_for(int64_t blocks) const {
@@ -130,23 +135,19 @@ class ColumnDriver final : public PlaneDriver {
   void reduce_planes(const StepState& state, Range planes) const {
     if (planes.begin >= planes.end) return;
     const int64_t pointers = static_cast<int64_t>((arguments_.size() + results_.size()) * sizeof(char*) + 63) / 64 * 64;
-    char* scratch = thread_scratch(pointers + part_bytes_);
+    char* scratch = thread_scratch(pointers + call_bytes_);
     char** at = reinterpret_cast<char**>(scratch);
     char** results_at = at + arguments_.size();
     KernelFrame frame = frame_of(state, at);
     frame.row_index = frame.column_index = 0;
-    frame.rows = rows_, frame.lanes = 1;
+    set_rows(frame, rows_, columns_);
     frame.scratch = scratch + pointers;
     PlaneWalk walk(outer_, arguments_, state, at, planes.begin),
         results(outer_, results_, state, results_at, planes.begin);
     frame.outer_index = walk.index();
     for (int64_t plane = planes.begin;;) {
       kernel_.entry(&frame);
-      int64_t offset = 0;
-      for (size_t r = 0; r < ops_.size(); ++r) {
-        put(r, frame.scratch + offset, columns_, results_at[r]);
-        offset += kLanes * columns_ * ops_[r].element_bytes();
-      }
+      finish(frame.scratch, columns_, 0, results_at);
       if (++plane == planes.end) return;
       walk.next(), results.next();
     }
@@ -167,6 +168,15 @@ class ColumnDriver final : public PlaneDriver {
       char* part = reduce_blocks(state, item / chunks_, first, std::min(first + chunk_blocks_, blocks_));
       std::memcpy(shared(state) + item * part_bytes_, part, part_bytes_);
     }
+  }
+
+  /// So many rows of a block.
+  void set_rows(KernelFrame& frame, int64_t rows, int64_t columns) const {
+    const bool wide = side_by_side_ && rows % kLanes == 0;
+    frame.lanes = wide || joins_lanes() ? 1 : lanes_;
+    frame.columns = wide ? kLanes * columns : columns;
+    frame.row_strides = wide ? wide_strides_.data() : arguments_.row_strides();
+    frame.rows = wide ? rows / kLanes : rows;
   }
 
   /// Of one block the kernel itself gives the results.
@@ -197,12 +207,7 @@ class ColumnDriver final : public PlaneDriver {
     };
     for (int64_t block = first; block < last; ++block) {
       frame.row_index = block * kBlock;
-      frame.rows = std::min(kBlock, rows_ - frame.row_index);
-      const bool wide = side_by_side_ && frame.rows % kLanes == 0;
-      frame.lanes = wide || joins_lanes() ? 1 : lanes_;
-      frame.columns = wide ? kLanes * columns : columns;
-      frame.row_strides = wide ? wide_strides_.data() : row_strides;
-      if (wide) frame.rows /= kLanes;
+      set_rows(frame, std::min(kBlock, rows_ - frame.row_index), columns);
       frame.scratch = stack + depth * call_bytes_;
       for (size_t i = 0; i < count; ++i)
         at[i] = plane_at[i] + frame.row_index * row_strides[i] + column * column_strides[i];
@@ -232,6 +237,9 @@ class ColumnDriver final : public PlaneDriver {
     int64_t column = unit % tiles_ * tile_columns_, columns = width(unit);
     std::vector<char*> at(results_.size());
     PlaneWalk walk(outer_, results_, state, at.data(), unit / tiles_);
+    finish(part, columns, column, at.data());
+  }
+  void finish(char* part, int64_t columns, int64_t column, char* const* at) const {
     int64_t offset = 0;
     for (size_t r = 0; r < ops_.size(); ++r) {
       const AccumulatorOps& ops = ops_[r];
@@ -250,7 +258,7 @@ class ColumnDriver final : public PlaneDriver {
   BoundArguments results_;
   std::span<const AccumulatorOps> ops_;
   const bool in_registers_;
-  const int64_t lanes_;
+  int64_t lanes_;
   bool side_by_side_ = false;
   std::span<int64_t> wide_strides_;
   int64_t blocks_ = 0, tiles_ = 0, tile_columns_ = 0, chunks_ = 1, chunk_blocks_ = 1;

@@ -15,7 +15,7 @@ using ingot::test::canonical_sum;
 KernelPtr reduce_kernel() {
   return loop_kernel([](const KernelFrame& f) {
     EXPECT_LE(f.rows, 256);
-    int64_t n = 16 * f.columns;
+    int64_t n = (f.lanes * f.columns + 15) / 16 * 16;
     float* sum = reinterpret_cast<float*>(f.scratch);
     float* best = sum + n;
     int64_t* index = reinterpret_cast<int64_t*>(best + n);
@@ -26,7 +26,7 @@ KernelPtr reduce_kernel() {
     std::fill_n(any, n, 0);
     for (int64_t r = 0; r < f.rows; ++r)
       for (int64_t c = 0; c < f.columns; ++c) {
-        int64_t at = r % 16 * f.columns + c;
+        int64_t at = r % f.lanes * f.columns + c;
         float x = element<float>(f, 0, r, c);
         sum[at] += x;
         if (x > best[at] || index[at] == INT64_MAX) best[at] = x, index[at] = f.row_index + r;
@@ -74,7 +74,7 @@ void check(int64_t outer, int64_t rows, int64_t columns, int threads) {
 
 TEST(ColumnDriver, CanonicalForAnyShapeAndThreads) {
   for (int threads : kThreadCounts) {
-    for (int64_t rows : {0, 1, 15, 16, 17, 255, 256, 257, 512, 1000, 1300, 2000})
+    for (int64_t rows : {0, 1, 2, 3, 5, 8, 9, 15, 16, 17, 255, 256, 257, 512, 1000, 1300, 2000})
       for (int64_t columns : {1, 5, 64}) check(2, rows, columns, threads);
     check(1, 20000, 3, threads);  // blocks are divided
     check(1, 256 * 37 + 5, 10, threads);
@@ -102,7 +102,8 @@ TEST(ColumnDriver, NarrowRowsAreSummedSideBySide) {
           Step step = costly_step<ColumnStep>("sum");
           ColumnStep& reduce = step.as<ColumnStep>();
           reduce.kernel = loop_kernel([&](const KernelFrame& f) {
-            (f.lanes == 1 ? wide : kept) += f.rows * f.columns;
+            (f.columns == 16 * columns ? wide : kept) += f.rows * f.columns;
+            EXPECT_EQ(f.lanes, f.columns == 16 * columns || rows == 1 ? 1 : 16);
             EXPECT_LE(f.rows, 256);
             float* sum = reinterpret_cast<float*>(f.scratch);
             std::fill_n(sum, f.lanes * f.columns, -0.0f);
@@ -189,23 +190,22 @@ TEST(ColumnDriver, ExtremesOfEveryTypeWithNaNAndSignedZero) {
     ColumnStep& reduce = step.as<ColumnStep>();
     bool indexed = combiner == Combiner::argmax || combiner == Combiner::argmin;
     bool high = combiner == Combiner::max || combiner == Combiner::argmax;
-    // Positions come in one lane: one value a block. Others: one value a lane, of at most 16 rows. So the combination
-    // is all the runtime's.
+    // Extremes come in one lane, here of one value a block: the combination is all the runtime's. Without positions
+    // sixteen rows of one column are one row.
     constexpr int64_t kBlock = 256;
-    std::vector<double> elements = values;
-    if (indexed) {
-      elements.assign(values.size() * kBlock, 0);
-      for (size_t i = 0; i < values.size(); ++i) elements[i * kBlock] = values[i];
-    }
+    std::vector<double> elements(values.size() * kBlock);
+    for (size_t i = 0; i < values.size(); ++i) elements[i * kBlock] = values[i];
     int64_t rows = static_cast<int64_t>(elements.size());
     reduce.space = {rows, 1};
     reduce.arguments = {{0, 0, {8, 8}, 0}};
     reduce.results = {{combiner, DType::f64, {1, 0, {8}, 0}}};
+    reduce.positions = indexed;
     reduce.kernel = loop_kernel([=](const KernelFrame& f) {
       double* value = reinterpret_cast<double*>(f.scratch);
-      EXPECT_EQ(f.lanes, indexed ? 1 : 16);
-      for (int64_t r = 0; r < f.lanes; ++r)
-        value[r] = r < f.rows ? element<double>(f, 0, r, 0) : high ? -INFINITY : INFINITY;
+      EXPECT_EQ(f.lanes, 1);
+      EXPECT_EQ(f.columns, indexed ? 1 : 16);
+      std::fill_n(value, 16, high ? -INFINITY : INFINITY);
+      value[0] = element<double>(f, 0, 0, 0);
       if (indexed) *reinterpret_cast<int64_t*>(value + 16) = f.row_index / kBlock;
     });
     p->steps = {step};
