@@ -91,6 +91,22 @@ TEST(ComposedFunctions, AreCapturedWhole) {
       x);
 }
 
+// Eager sums their polynomials in registers, and only those of which there are numbers.
+TEST(ComposedFunctions, BesselFunctionsOfNearAndFarNumbers) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor ends = tensor({0., -0., 8., 2., -4., inf, -inf, nan}, kFloat64);
+  const Tensor near = rand({77}, kFloat64) * 2 - 1, far = randn({5, 9}, kFloat64).abs() + 9;
+  for (const Tensor& x : {near, far, -far, ends, cat({near, far.flatten(), ends}), zeros({0}, kFloat64), far.t()})
+    check(
+        "bessel",
+        [](const Tensor& x) {
+          return stack({special::i0(x), special::i1e(x), special::bessel_j0(x), special::bessel_j1(x),
+                        special::bessel_y0(x), special::modified_bessel_k0(x), special::modified_bessel_k1(x),
+                        special::airy_ai(x)});
+        },
+        x);
+}
+
 TEST(ComposedFunctions, SpecialOnesAndWindows) {
   const Tensor x = randn({5, 6}), wide = randn({7}, kFloat64) * 10;
   check(

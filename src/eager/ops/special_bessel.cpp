@@ -5,7 +5,9 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <span>
 
+#include "base/float_environment.h"
 #include "eager/ops/smooth_function.h"
 #include "eager/ops/special.h"
 
@@ -158,17 +160,73 @@ constexpr double kAiryQ[] = {0.06880857417665441,     -0.0006071316848869277, 2.
                              3.537454178404652e-11,   -1.718376613277836e-11, -5.172048823415683e-12,
                              3.46014637735646e-12,    5.190334266445089e-12,  -2.894669075033989e-12};
 
+/// A polynomial by Horner's rule, some elements at a time in registers: with the roundings of the ops below, one by
+/// one.
+__attribute__((always_inline)) inline void sum_terms(std::span<const double> factors, const double* x, double* y,
+                                                     int64_t n) {
+  constexpr int64_t kTogether = 32;
+  for (int64_t begin = 0; begin < n; begin += kTogether) {
+    double at[kTogether] = {}, sum[kTogether];
+    const int64_t count = std::min(kTogether, n - begin);
+    std::copy_n(x + begin, count, at);
+    for (int64_t i = 0; i < kTogether; ++i) {
+      const double first = at[i] * factors.back();
+      sum[i] = first + factors[factors.size() - 2];
+    }
+    for (size_t term = factors.size() - 2; term-- > 0;)
+      for (int64_t i = 0; i < kTogether; ++i) sum[i] = __builtin_fma(sum[i], at[i], factors[term]);
+    std::copy_n(sum, count, y + begin);
+  }
+}
+using SumTerms = void(std::span<const double>, const double*, double*, int64_t);
+__attribute__((target("avx512f"))) void sum_terms_avx512(std::span<const double> factors, const double* x, double* y,
+                                                         int64_t n) {
+  sum_terms(factors, x, y, n);
+}
+__attribute__((target("avx2,fma"))) void sum_terms_avx2(std::span<const double> factors, const double* x, double* y,
+                                                        int64_t n) {
+  sum_terms(factors, x, y, n);
+}
+/// Null where the processor has no fma.
+SumTerms* sum_terms_here() {
+  if (__builtin_cpu_supports("avx512f")) return sum_terms_avx512;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? sum_terms_avx2 : nullptr;
+}
+
+// An eager call writes each sum to memory, which takes most of the time of these functions: there they stay in
+// registers. What is recorded is fused, and has the same bits.
 template <size_t kCount>
 Tensor polynomial(const double (&factors)[kCount], const Tensor& x) {
+  static SumTerms* const sums = sum_terms_here();
+  if (sums && !eager::intercepted() && !x.requires_grad() && x.dtype() == kFloat64 && x.is_contiguous()) {
+    const Tensor result = empty_like(x);
+    const std::span<const double> all(factors);
+    const double* from = x.data_ptr<double>();
+    double* to = result.mutable_data_ptr<double>();
+    const int64_t n = x.numel();
+    constexpr int64_t kShare = 2048;  // elements for which a thread pays
+    runtime::parallel(static_cast<int>(std::clamp<int64_t>(n / kShare, 1, num_threads())),
+                      [&](int thread, int threads) {
+                        const FloatEnvironment environment;
+                        const runtime::Range range = runtime::share(n, thread, threads, 32);
+                        sums(all, from + range.begin, to + range.begin, range.end - range.begin);
+                      });
+    return result;
+  }
   Tensor sum = x * factors[kCount - 1] + factors[kCount - 2];
   for (size_t i = kCount - 2; i-- > 0;) sum = addcmul(scalar_tensor(factors[i], kFloat64), sum, x);
   return sum;
 }
 
-/// One polynomial up to `end` and another one beyond, where a NaN goes, too. Each sees numbers of its own only.
+/// One polynomial up to `end` and another one beyond, where a NaN goes, too. Each sees numbers of its own only; an
+/// eager call computes no part that has none.
 template <class Near, class Far>
 Tensor in_two_parts(const Tensor& size, Near near, Far far, double end = kEnd) {
   const Tensor is_near = size <= end;
+  if (!eager::intercepted()) {
+    if (is_near.all().template item<bool>()) return near(size);
+    if (!is_near.any().template item<bool>()) return far(size);
+  }
   return where(is_near, near(where(is_near, size, end)), far(where(is_near, end, size)));
 }
 
