@@ -192,9 +192,15 @@ Bins cut(GraphBuilder& b, const Operand& x, size_t dim, Dim count, const Operand
   // Equal bins are a view. By a guard in eager only: a function with several of these would be compiled for each
   // mixture.
   const Dim width = dims.floor_div(size, count), covered = dims.mul(width, count);
-  if (b.one_op() ? dims.equal(covered, size) : dims.same(covered, size))
-    return {b.reshape(x, with(width)), GraphBuilder::divisor(width),
-            b.reshape(b.mul(bin, GraphBuilder::size_operand(width)), line), true};
+  if (b.one_op() ? dims.equal(covered, size) : dims.same(covered, size)) {
+    // Rows that are known to be short are combined side by side. In eager these are, by another guard, as its sizes
+    // are.
+    constexpr int64_t kShort = 16;
+    const int64_t now = dims.hint(width);
+    const Dim each = b.one_op() && now < kShort && dims.equal(width, now) ? Dim(now) : width;
+    return {b.reshape(x, with(each)), GraphBuilder::divisor(each),
+            b.reshape(b.mul(bin, GraphBuilder::size_operand(each)), line), true};
+  }
   Dim widest = dims.add(dims.ceil_div(size, count), 1);
   Operand length = GraphBuilder::size_operand(size), bins = GraphBuilder::size_operand(count);
   Operand start = b.floor_divide(b.mul(bin, length), bins);
