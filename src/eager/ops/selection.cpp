@@ -191,7 +191,9 @@ Tensor one_hot(const TensorArg& a, int64_t num_classes) {
   for (int64_t d = 0; d < self.dim(); ++d) shape.add(self.size(d));
   eager::check_numbers("one_hot", "self", self, 0, std::max<int64_t>(num_classes, 1), a.location);
   shape.add(std::max<int64_t>(num_classes, 1));
-  return zeros(shape, kInt64, a.location).scatter(-1, self.unsqueeze(-1, a.location), 1, "none", a.location);
+  // Zeros like what is a slice inside of a vmap, which are then written in place.
+  const Tensor places = self.unsqueeze(-1, a.location), result = zeros_like(places.expand(shape, a.location));
+  return result.scatter_(-1, places, 1, "none", a.location);
 }
 
 Tensor Tensor::index_put(const std::vector<TensorIndex>& indices, const OperandArg& value, bool accumulate,
