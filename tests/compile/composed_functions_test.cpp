@@ -107,6 +107,15 @@ TEST(ComposedFunctions, BesselFunctionsOfNearAndFarNumbers) {
         x);
 }
 
+// Eager computes the tail for its own numbers alone.
+TEST(ComposedFunctions, NormalQuantilesOfTailAndCentre) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor ends = tensor({0., 1., -1., 2., 0.1, 1e-300, 0.09, nan}, kFloat64), tail = rand({3, 5}, kFloat64) * 0.1;
+  for (const Tensor& p : {ends, tail, tail.t() + 0.5, zeros({0, 2}, kFloat64), scalar_tensor(0.01, kFloat64)})
+    check(
+        "ndtri", [](const Tensor& p) { return special::ndtri(p); }, p);
+}
+
 TEST(ComposedFunctions, SpecialOnesAndWindows) {
   const Tensor x = randn({5, 6}), wide = randn({7}, kFloat64) * 10;
   check(
