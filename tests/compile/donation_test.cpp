@@ -390,8 +390,9 @@ TEST(Donation, PositionsOfACacheAreWrittenAlone) {
     }
     put(x, tensor({row, row + 1}).to(kInt64));
   }
-  // Had there been a copy of the cache, it would be kept for reuse.
-  EXPECT_LT(runtime::allocator_statistics().cached_bytes, before + (1 << 20));
+  // Had there been a copy of the cache, it would be kept for reuse. Threads take some small blocks beside the one that
+  // they need, as many as tests before this one have used.
+  EXPECT_LT(runtime::allocator_statistics().cached_bytes, before + cache.nbytes() / 2);
   EXPECT_TRUE(same_bits(cache.slice(0, 0, 12), x.repeat({6, 1})));
   EXPECT_EQ(cache.slice(0, 12).abs().sum().item<float>(), 0);
   EXPECT_EQ(put.stats().fallbacks, 0);
