@@ -143,8 +143,14 @@ bool sums_in_registers(const Kernel& kernel) {
   // Addresses stay in registers, and the code holds what a row computes up to four times for each lane.
   constexpr size_t kMostBuffers = 8, kMostWork = 24;
   size_t work = 0;
+  const std::vector<Level> levels = find_levels(kernel);
+  // A position that a row is read at is one for all its columns, and in a table that is the same for each row.
+  auto is_table_row = [&](const Node& load) {
+    const Buffer& table = kernel.buffers[load.imm];
+    return levels[load.a] != Level::column && table.access == Access::dense && table.same_rows;
+  };
   for (const Node& n : kernel.nodes) {
-    if (n.op == Op::index || n.region || (n.op == Op::load && n.a != kNone)) return false;
+    if (n.op == Op::index || n.region || (n.op == Op::load && n.a != kNone && !is_table_row(n))) return false;
     work += !is_leaf(n.op);
   }
   auto plain = [&](const Reduction& r) {
@@ -154,7 +160,7 @@ bool sums_in_registers(const Kernel& kernel) {
          kernel.buffers.size() <= kMostBuffers &&
          std::all_of(kernel.reductions.begin(), kernel.reductions.end(), plain) &&
          std::all_of(kernel.buffers.begin(), kernel.buffers.end(),
-                     [](const Buffer& b) { return b.access == Access::dense; });
+                     [](const Buffer& b) { return b.access != Access::strided; });
 }
 
 }  // namespace ingot::codegen

@@ -345,14 +345,42 @@ phase 0
   reduce r1
   reduce r2
 )";
-  for (const char* pattern : {one, two})
-    for (const char* type : {"f32", "f64", "i32", "i64"}) {
-      const Kernel kernel = parse_kernel(std::regex_replace(pattern, std::regex("T"), type));
+  // A factor for each row, one for all of them, and rows of a table.
+  const char* factors = R"(kernel columns scalars 0 known_columns 40
+b0 T dense
+b1 T uniform
+b2 T uniform same_rows
+b3 i64 uniform
+b4 T dense same_rows
+%0 = load T b0
+%1 = load T b1
+%2 = load T b2
+%3 = load i64 b3
+%4 = constant i64 3
+%5 = bit_and i64 %3 %4
+%6 = load T %5 b4
+%7 = mul T %1 %2
+%8 = mul T %0 %7
+%9 = add T %8 %6
+r0 sum %9
+r1 max %7
+phase 0
+  reduce r0
+  reduce r1
+)";
+  const std::vector<Layout> with_factors{{}, {0}, {0, true}, {0}, {1, true, 4}};
+  for (const char* pattern : {one, two, factors})
+    for (const char* type : {"f32", "f64", "i32", "i64", "bf16"}) {
+      // Sixteen bits are only in memory.
+      std::string text = std::regex_replace(pattern, std::regex("(b\\d) T"), std::string("$1 ") + type);
+      text = std::regex_replace(text, std::regex("T"), type == std::string("bf16") ? "f32" : type);
+      const Kernel kernel = parse_kernel(text);
       ASSERT_TRUE(sums_in_registers(kernel));
       for (int64_t rows : {0, 1, 7, 8, 15, 16, 17, 31, 40, 64, 255, 256})
         for (int64_t columns : {1, 15, 16, 17, 40})
           for (int64_t lanes : {1, 16}) {
-            Trial trial{kernel, target(), rows, columns, {{}, {1, true}}};
+            Trial trial{kernel, target(), rows, columns,
+                        pattern == factors ? with_factors : std::vector<Layout>{{}, {1, true}}};
             trial.lanes = lanes;
             trial.run();
             ASSERT_FALSE(HasFailure()) << type << ", " << lanes << " lanes";
@@ -388,7 +416,7 @@ phase 0
   }
 }
 
-// What asks for its position, for a truth or for a place is not.
+// What asks for its position, for a truth, for a place or for elements of a table is not.
 TEST_P(X86Text, NotEveryColumnKernelSumsInRegisters) {
   const std::string text = R"(kernel columns scalars 0 known_columns 40
 b0 f32 dense
@@ -403,8 +431,19 @@ phase 0
   EXPECT_TRUE(with("sum", "max"));
   EXPECT_FALSE(with("sum", "argmax"));
   EXPECT_FALSE(with(" known_columns 40", ""));
-  EXPECT_FALSE(with("f32 dense", "f32 uniform"));
   EXPECT_FALSE(with("f32 dense", "f32 strided"));
+  const std::string looked_up = R"(kernel columns scalars 0 known_columns 40
+b0 i64 uniform
+b1 f32 dense same_rows
+%0 = load i64 b0
+%1 = load f32 %0 b1
+r0 sum %1
+phase 0
+  reduce r0
+)";
+  EXPECT_TRUE(sums_in_registers(parse_kernel(looked_up)));
+  for (const auto& [from, to] : {std::pair(" same_rows", ""), std::pair("i64 uniform", "i64 dense")})
+    EXPECT_FALSE(sums_in_registers(parse_kernel(std::regex_replace(looked_up, std::regex(from), to)))) << from;
 }
 
 // A number a row, a row for all rows, and elements apart, read and written.

@@ -37,10 +37,11 @@ Vector Memory::load(Value v, Vector* index, bool one_reader) {
   if (analysis_.level(v) == Level::row) {
     if (index) {
       streams_.index_to_rax(number, *index);
-    } else {
-      code_.load(Gpr::rax, frame_.row(number));
+      return broadcast_element(v_, b.dtype, Mem::at(Gpr::rax));
     }
-    return broadcast_element(v_, b.dtype, Mem::at(Gpr::rax));
+    const Gpr held = streams_.get(number, false).reg, at = held != Gpr::none ? held : Gpr::rax;
+    if (held == Gpr::none) code_.load(at, frame_.row(number));
+    return broadcast_element(v_, b.dtype, Mem::at(at));
   }
   Stream& s = streams_.get(number, false, analysis_.uniform_index(v));
   if (b.access == Access::dense && !index) {

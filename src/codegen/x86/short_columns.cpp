@@ -21,7 +21,9 @@ void ShortColumns::emit() {
   place_lanes();
   e_.body.begin(plan_);
   streams_ = e_.streams.used_by(plan_.phase, plan_.live);
-  INGOT_CHECK(e_.streams.keep_in_registers(streams_), "short columns of more streams than registers");
+  const std::vector<Stream*> of_rows = e_.streams.used_by_rows(plan_.live);
+  INGOT_CHECK(e_.streams.keep_in_registers(streams_, of_rows), "short columns of more streams than registers");
+  streams_.insert(streams_.end(), of_rows.begin(), of_rows.end());
   const Mem& columns = e_.frame.at(Slot::columns);
   const int64_t tail = code_.label(), done = code_.label();
   code_.g(VOp::g_imm, Gpr::rcx, 0);
@@ -118,13 +120,20 @@ void ShortColumns::sum_lanes(int first) {
 void ShortColumns::sum_row(Lane& lane) {
   std::vector<Accumulator*> all;
   for (Accumulator& a : lane) all.push_back(&a);
+  e_.values.next_row();
+  e_.values.emit_row_level(plan_.live);
+  for (Stream* s : streams_)
+    if (s->index != kNone) e_.body.begin_streams({s}, true);
   e_.body.step(all);
   move_rows(1);
 }
 
+/// Whether its register goes along the rows; the row of a table is looked up at each.
+bool ShortColumns::moves(const Stream& s) const { return s.index == kNone && !k_.buffers[s.number].same_rows; }
+
 void ShortColumns::move_rows(int64_t rows) {
   for (const Stream* s : streams_) {
-    if (k_.buffers[s->number].same_rows) continue;
+    if (!moves(*s)) continue;
     if (rows == 1) {
       code_.g(VOp::g_addm, s->reg, e_.frame.row_stride(s->number));
       continue;
@@ -137,7 +146,7 @@ void ShortColumns::move_rows(int64_t rows) {
 
 void ShortColumns::begin_at_row(int64_t row) {
   for (const Stream* s : streams_)
-    if (!k_.buffers[s->number].same_rows) code_.load(s->reg, s->slot);
+    if (moves(*s)) code_.load(s->reg, s->slot);
   if (row) move_rows(row);
   code_.load(Gpr::rax, e_.frame.at(Slot::rows_left));
   code_.g(VOp::g_addi, Gpr::rax, -row);

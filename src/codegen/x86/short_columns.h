@@ -19,6 +19,7 @@ class ShortColumns {
   void vector_of_columns();
   void sum_lanes(int first);
   void sum_row(Lane& lane);
+  bool moves(const Stream& s) const;
   void move_rows(int64_t rows);
   void begin_at_row(int64_t row);
   Mem place_of(size_t reduction, int lane);

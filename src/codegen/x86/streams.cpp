@@ -30,21 +30,37 @@ std::vector<Stream*> Streams::used_by(const Phase& phase, const std::vector<bool
   return used;
 }
 
+std::vector<Stream*> Streams::used_by_rows(const std::vector<bool>& live) {
+  std::vector<Stream*> used;
+  for (Value v = 0; v < analysis_.size(); ++v) {
+    const Node& n = analysis_.node(v);
+    if (!live[v] || n.op != Op::load || n.a != kNone || analysis_.level(v) != Level::row) continue;
+    Stream* s = &get(static_cast<uint32_t>(n.imm), false);
+    if (std::find(used.begin(), used.end(), s) == used.end()) used.push_back(s);
+  }
+  return used;
+}
+
 bool Streams::wants_register(const Stream& s) const { return s.local || k_.buffers[s.number].access == Access::dense; }
 
 void Streams::assign_registers(const std::vector<Stream*>& used) {
   for (Stream* s : used)
-    if (wants_register(*s))
-      s->reg = next_register_ < std::size(kStreamRegisters) ? kStreamRegisters[next_register_++] : Gpr::none;
+    if (wants_register(*s)) s->reg = free_register();
 }
 
-bool Streams::keep_in_registers(const std::vector<Stream*>& used) {
+Gpr Streams::free_register() {
+  return next_register_ < std::size(kStreamRegisters) ? kStreamRegisters[next_register_++] : Gpr::none;
+}
+
+bool Streams::keep_in_registers(const std::vector<Stream*>& used, const std::vector<Stream*>& of_rows) {
   std::vector<Stream*> all;
   for (Stream* s : used)
     if (wants_register(*s) && std::find(all.begin(), all.end(), s) == all.end()) all.push_back(s);
-  if (all.size() > std::size(kStreamRegisters)) return false;
+  if (all.size() + of_rows.size() > std::size(kStreamRegisters)) return false;
   free_registers();
   assign_registers(all);
+  for (Stream* s : of_rows) s->reg = free_register();
+  all.insert(all.end(), of_rows.begin(), of_rows.end());
   for (Stream* s : all) {
     if (s->index == kNone) code_.load(s->reg, s->slot);
     s->moves = !s->local && s->index == kNone;

@@ -31,11 +31,13 @@ class Streams {
   Stream& get(uint32_t number, bool local, Value index = kNone);
   /// Those of a phase, in order of first use.
   std::vector<Stream*> used_by(const Phase& phase, const std::vector<bool>& live);
+  /// Those of which a row is one element.
+  std::vector<Stream*> used_by_rows(const std::vector<bool>& live);
   /// A register for each, while they last.
   void assign_registers(const std::vector<Stream*>& used);
   void free_registers() { next_register_ = 0; }
-  /// If there is a register for each, they stay there from row to row.
-  bool keep_in_registers(const std::vector<Stream*>& used);
+  /// If there is a register for each, they stay there from row to row; `of_rows`, too.
+  bool keep_in_registers(const std::vector<Stream*>& used, const std::vector<Stream*>& of_rows = {});
   /// Before a phase: addresses that depend on an index of this row, and what registers do not hold yet.
   void begin(Stream& s, Vector* index, bool resident);
   void advance_row();
@@ -54,6 +56,8 @@ class Streams {
 
  private:
   bool wants_register(const Stream& s) const;
+  /// The next of kStreamRegisters, or none.
+  Gpr free_register();
 
   const Analysis& analysis_;
   const Kernel& k_;

@@ -37,7 +37,9 @@ class Values {
   void keep(Value v, int64_t column, const Vector& vector);
   static constexpr int64_t kTail = -1;  // instead of a column: in a step of the last columns
   /// Another row, in code of its own.
-  void begin_row() { known(Level::row).clear(), kept_.clear(); }
+  void begin_row() { next_row(), kept_.clear(); }
+  /// Another row of the code at work.
+  void next_row() { known(Level::row).clear(); }
   /// Reads what is the same in every row, at these columns, before the loop over the rows: as much of it as fits into
   /// so many registers.
   void keep_same_rows(int64_t first, int64_t columns, int room);
