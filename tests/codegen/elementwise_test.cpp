@@ -341,6 +341,20 @@ TEST(Elementwise, DivisionsAndRootsWeighAsFour) {
   EXPECT_EQ(lowering::op_cost(OpId::sqrt, DType::f64), 4);
 }
 
+TEST(Elementwise, APowerOfASpecialExponentWeighsAsItsCode) {
+  const auto cost = [](ir::Operand exponent) {
+    ir::Node node;
+    node.op = OpId::pow;
+    node.operands = {ir::Operand::value(0), exponent};
+    return lowering::op_cost(node, DType::f32);
+  };
+  EXPECT_EQ(cost(ir::Operand::constant(2.0)), 1);
+  EXPECT_EQ(cost(ir::Operand::constant(int64_t{3})), 2);
+  EXPECT_EQ(cost(ir::Operand::constant(-1.0)), 4);
+  EXPECT_EQ(cost(ir::Operand::scalar(0, Category::floating)), lowering::op_cost(OpId::pow, DType::f32));
+  EXPECT_GE(cost(ir::Operand::constant(2.5)), lowering::kExpensive);
+}
+
 TEST(Elementwise, EveryRowAgreesWithTheInterpreter) {
   int checked = 0;
   for (const ir::OpInfo& row : ir::ops()) {

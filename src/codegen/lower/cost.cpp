@@ -1,6 +1,7 @@
 #include "codegen/lower/cost.h"
 
 #include <atomic>
+#include <span>
 #include <vector>
 
 #include "codegen/elementwise.h"
@@ -9,8 +10,8 @@
 namespace ingot::codegen::lowering {
 namespace {
 
-/// Nodes of the op's definition; a division or root weighs as four.
-int measure(OpId op, DType working) {
+/// Nodes of the op's definition, `given` these operands; a division or root weighs as four.
+int measure(OpId op, DType working, std::span<const ir::Operand> given = {}) {
   const ir::OpInfo& info = ir::info(op);
   Kernel kernel;
   Builder builder(kernel);
@@ -25,7 +26,7 @@ int measure(OpId op, DType working) {
     attributes.push_back(argument.kind == ir::ArgKind::dtype ? ir::Attr::of(working) : ir::default_attribute(argument));
   }
   size_t before = kernel.nodes.size();
-  define_elementwise(op, {builder, operands, attributes, working, working});
+  define_elementwise(op, {builder, operands, attributes, working, working, false, given});
   int cost = 0;
   for (size_t n = before; n < kernel.nodes.size(); ++n) {
     Op kind = kernel.nodes[n].op;
@@ -42,6 +43,14 @@ int op_cost(OpId op, DType working) {
   int cost = slot.load(std::memory_order_relaxed);
   if (!cost) slot.store(cost = measure(op, working) + 1, std::memory_order_relaxed);
   return cost - 1;
+}
+
+int op_cost(const ir::Node& node, DType working) {
+  const ir::OpInfo& info = ir::info(node.op);
+  for (size_t i = 0; i < node.operands.size(); ++i)
+    if (node.operands[i].kind == ir::Operand::Kind::constant && !info.operand(static_cast<int>(i)).special.empty())
+      return measure(node.op, working, node.operands);
+  return op_cost(node.op, working);
 }
 
 FusionAnswer weigh(const FusionQuestion& q) {

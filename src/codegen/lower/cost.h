@@ -5,10 +5,16 @@
 #include "base/dtype.h"
 #include "ir/op.h"
 
+namespace ingot::ir {
+struct Node;
+}
+
 namespace ingot::codegen::lowering {
 
 /// Work of an elementwise op for one element, in units of a multiplication: the nodes of its definition.
 int op_cost(OpId op, DType working);
+/// Of this node: where an operand is one of its row's special values, a square say, of the code for that.
+int op_cost(const ir::Node& node, DType working);
 /// From here on an op is computed once and kept rather than computed again.
 inline constexpr int kExpensive = 6;
 /// A value that one kernel reads at more places is stored, however cheap it is.

@@ -193,7 +193,7 @@ void KernelWriter::order_items() {
       for (uint32_t o : item.operands)
         if (is_floating(graph_.type(items_[o].value).dtype)) compute = graph_.type(items_[o].value).dtype;
       item.cost +=
-          ir::info(item.node->op).kind == ir::OpKind::elementwise ? op_cost(item.node->op, working_dtype(compute)) : 2;
+          ir::info(item.node->op).kind == ir::OpKind::elementwise ? op_cost(*item.node, working_dtype(compute)) : 2;
     }
   }
   // A value that is the same in a whole row (of an expanded operand) is stored in each column all the same; another

@@ -58,7 +58,7 @@ void ValueFacts::find_costs() {
         if (is_floating(graph_.type(o.id).dtype)) compute = graph_.type(o.id).dtype;
       }
     if (inside)
-      cost_[n] = ir::info(node.op).kind == ir::OpKind::elementwise ? op_cost(node.op, working_dtype(compute)) : 1;
+      cost_[n] = ir::info(node.op).kind == ir::OpKind::elementwise ? op_cost(node, working_dtype(compute)) : 1;
     chain_cost_[node.outputs[0]] = below + cost_[n];
   }
 }
