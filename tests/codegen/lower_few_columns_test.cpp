@@ -142,6 +142,21 @@ TEST(FewColumns, OfALoopGiveWayToALongDim) {
   EXPECT_EQ(columns(Target{.cuda_arch = 90}), Dim(3));
 }
 
+// What lies across the rows says how they are computed, even where something else lies along them.
+TEST(FewColumns, LieAcrossWhereOneOperandDoes) {
+  const auto reducing_loops = [](const char* other) {
+    ir::Graph graph = ir::parse(std::string("ingot.ir 1\ninput %0 = f32[12, 400]\ninput %1 = ") + other +
+                                "\n%3 = mul(%0, %2)\n%4 = sum(%3, dim=[0])\noutput %4\n");
+    const LowerResult r = check_compiled(graph, 1e-5);
+    int loops = 0;
+    for (const Step& step : r.program.steps)
+      if (const auto* loop = std::get_if<LoopStep>(&step.work)) loops += loop->rows_whole;
+    return loops;
+  };
+  EXPECT_EQ(reducing_loops("f32[12, 400]\n%2 = exp(%1)"), 0);
+  EXPECT_EQ(reducing_loops("f32[400, 12]\n%2 = permute(%1, dims=[1, 0])"), 0);
+}
+
 TEST(FewColumns, OfManyOperands) {
   std::string text, sum = "0";
   int value = 30;
@@ -157,13 +172,24 @@ TEST(FewColumns, OfManyOperands) {
   EXPECT_EQ(std::get<LoopStep>(r.program.steps[0].work).arguments.size(), 121u);
 }
 
-TEST(FewColumns, TooLargeAKernelStaysOfRows) {
+// What would be too large is no part of the kernel, and what is left of it is computed side by side.
+TEST(FewColumns, OfTooLargeAKernelAreThoseOfASmallerOne) {
   std::string text = "input %0 = f32[400, 8]\n%1 = lgamma(%0)\n";
   int last = 1;
   for (; last < 16; ++last) text += "%" + std::to_string(last + 1) + " = lgamma(%" + std::to_string(last) + ")\n";
   text += "%" + std::to_string(last + 1) + " = sum(%" + std::to_string(last) + ", dim=[1])\noutput %" +
           std::to_string(last + 1) + "\n";
-  EXPECT_FALSE(compare(text, DType::f32, {400, 8}).differs);
+  const Written written = compare(text, DType::f32, {400, 8});
+  EXPECT_TRUE(written.differs);
+  EXPECT_EQ(written.reducing_loops, 0);
+  // Another reader of the same rows, which alone would be no kernel of few columns.
+  std::string siblings = "input %0 = f32[16, 400]\n%1 = sum(%0, dim=[0])\n%2 = lgamma(%0)\n";
+  for (last = 2; last < 12; ++last)
+    siblings += "%" + std::to_string(last + 1) + " = lgamma(%" + std::to_string(last) + ")\n";
+  EXPECT_EQ(compare(siblings + "output %1, %" + std::to_string(last) + "\n", DType::f32, {16, 400}).reducing_loops, 0);
+}
+
+TEST(FewColumns, NeedRowsToFillAVector) {
   EXPECT_FALSE(compare("input %0 = f32[5, 3]\n%1 = sum(%0, dim=[1])\noutput %1\n", DType::f32, {5, 3}).differs)
       << "few rows fill no vector";
   EXPECT_FALSE(compare("input %0 = f32[50, 1]\n%1 = sum(%0, dim=[1])\noutput %1\n", DType::f32, {50, 1}).differs);

@@ -40,6 +40,22 @@ TEST(LowerRows, SumWithPrologueAndEpilogueIsOneKernel) {
   EXPECT_EQ(r.program.steps[0].as<LoopStep>().space, (Dims{5, 37}));
 }
 
+// Once a row, what follows fills one lane of a vector; long rows take longer than that, and few ones no time.
+TEST(LowerRows, LongWorkBehindShortRowsIsAKernelOfItsOwn) {
+  const auto steps = [](int64_t rows, int64_t columns, int logarithms) {
+    Graph g;
+    ValueId s = reduce(g, OpId::sum, g.add_input(DType::f32, {rows, columns}), 1, false);
+    s = g.add(OpId::abs, {val(s)});
+    for (int i = 0; i < logarithms; ++i) s = g.add(OpId::log1p, {val(s)});
+    g.outputs = {s};
+    return check_against_reference(g, 1e-5).program.steps.size();
+  };
+  EXPECT_EQ(steps(3000, 20, 3), 2u);
+  EXPECT_EQ(steps(3000, 20, 0), 1u);
+  EXPECT_EQ(steps(30, 20, 3), 1u);
+  EXPECT_EQ(steps(300, 4000, 3), 1u);
+}
+
 TEST(LowerRows, SoftmaxIsOneKernelThatKeepsTheExponentials) {
   Graph g;
   ValueId x = g.add_input(DType::f32, {3, 4, 50});
@@ -90,6 +106,19 @@ TEST(LowerRows, ReducedOverAnOuterDimIsAColumnStepAndAnEpilogue) {
     if (s.is<ColumnStep>()) {
       EXPECT_EQ(s.as<ColumnStep>().space, (Dims{2, 30, 20}));
     }
+}
+
+// Sixteen lanes of sums, each with a place beside it, would take longer to join than a second pass over the rows.
+TEST(LowerRows, PlacesOfExtremesOverColumnsAreApartFromSums) {
+  const auto steps = [](OpId first, OpId second) {
+    Graph g;
+    ValueId x = g.add_input(DType::f32, {30, 70});
+    g.outputs = {reduce(g, first, x, 0, false), reduce(g, second, x, 0, false)};
+    return count_steps<ColumnStep>(check_against_reference(g, 1e-6).program);
+  };
+  EXPECT_EQ(steps(OpId::sum, OpId::argmax), 2);
+  EXPECT_EQ(steps(OpId::sum, OpId::amax), 1);
+  EXPECT_EQ(steps(OpId::amax, OpId::argmax), 1);
 }
 
 TEST(LowerRows, TheMemoryOrderChoosesTheForm) {

@@ -10,9 +10,9 @@
 namespace ingot::codegen::lowering {
 namespace {
 
-// Beyond these a kernel takes tens of milliseconds to make. (Of a dim across rows one after another would be slow: it
-// is as good as always within them.)
-constexpr size_t kMostNodes = 4096, kMostArguments = 256;
+// Beyond these a kernel takes tens of milliseconds to make. (Of a dim across rows one after another would be slow:
+// fits_side_by_side() keeps kernels within them.)
+constexpr size_t kMostNodes = 4096, kMostArguments = 512;
 
 class SideBySide {
  public:

@@ -10,6 +10,14 @@ namespace ingot::codegen::lowering {
 /// compile.
 inline constexpr int64_t kFewColumns = 8, kFewAcross = 16, kMostWorkAcross = 512;
 
+/// Whether a kernel over rows of so many columns, with so much work for an element, is small enough where its columns
+/// are computed side by side. One that is not is computed row by row, which is slow where rows lie side by side: so
+/// fusion makes none.
+inline bool fits_side_by_side(Dim columns, int64_t work) {
+  constexpr int64_t kMostWork = 1536;
+  return !columns.is_constant() || columns.code > kFewAcross || columns.code * work <= kMostWork;
+}
+
 /// Rewrites a written kernel of rows over the dim `reduced`, of `columns`, as one without reductions, whose arguments
 /// do not move along that dim; sums keep their canonical order. False, and nothing is changed, where it would be too
 /// large.

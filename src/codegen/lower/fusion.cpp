@@ -1,5 +1,7 @@
 #include "codegen/lower/fusion.h"
 
+#include <algorithm>
+
 #include "base/work_count.h"
 #include "codegen/lower/few_columns.h"
 #include "codegen/lower/reads.h"
@@ -48,6 +50,7 @@ void Fusion::enter(ir::NodeId n, uint32_t group, std::span<const IndexMap> maps)
   join(n, group);
   Group& g = groups[group];
   g.items += maps.size();
+  g.work += facts.cost(n) * static_cast<int64_t>(maps.size());
   g.coordinates = g.coordinates || needs_coordinates(ir::info(node.op));
   for (const IndexMap& map : maps)
     for (OperandRead& read : operand_reads(graph, layouts, node, map, g.reduced))
@@ -56,6 +59,23 @@ void Fusion::enter(ir::NodeId n, uint32_t group, std::span<const IndexMap> maps)
 
 void Fusion::decide(ir::ValueId v, uint32_t group, bool fused, const char* reason, int64_t bytes_saved) {
   explanation.decisions.push_back({v, group, fused, reason, bytes_saved});
+}
+
+bool Fusion::may_compute(int64_t work, const Dims& space, int reduced) const {
+  return reduced < 0 || !options.side_by_side || target.cuda_arch ||
+         fits_side_by_side(space[static_cast<size_t>(reduced)], work);
+}
+
+bool Fusion::share_lanes(const Group& a, const Group& b) const {
+  if (a.kind != Group::Kind::column) return true;
+  bool places = false, ordered = false;
+  for (const Group* g : {&a, &b})
+    for (ir::NodeId n : g->members) {
+      const OpId op = graph.nodes[n].op;
+      places = places || op == OpId::argmax || op == OpId::argmin;
+      ordered = ordered || op == OpId::sum || op == OpId::prod;
+    }
+  return !(places && ordered);
 }
 
 void Fusion::merge_siblings(ir::ValueId v) {
@@ -80,6 +100,10 @@ void Fusion::merge_siblings(ir::ValueId v) {
       ++tried;
       if (groups[a].outputs.size() >= GroupGraph::kMostOutputs) break;
       if (!GroupGraph::can_unite(groups[a], groups[b]) || all[i].map != all[j].map) continue;
+      if (!may_compute(groups[a].work + groups[b].work, groups[a].space,
+                       std::max(groups[a].reduced, groups[b].reduced)) ||
+          !share_lanes(groups[a], groups[b]))
+        continue;
       if (groups.has_path(a, b) || groups.has_path(b, a)) {
         decide(v, a, false, "one reader waits for another, so they cannot be one kernel", 0);
         continue;

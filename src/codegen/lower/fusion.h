@@ -20,6 +20,11 @@ struct Fusion {
   void join(ir::NodeId n, uint32_t group);
   /// Why v is computed in the group.
   void decide(ir::ValueId v, uint32_t group, bool fused, const char* reason, int64_t bytes_saved);
+  /// True if a loop over this space that reduces this dim, or none (-1), may compute so much for an element.
+  bool may_compute(int64_t work, const Dims& space, int reduced) const;
+  /// True if two sums over columns are as fast in one kernel: places of extremes need one lane, which sums have sixteen
+  /// of, and are joined slowly.
+  bool share_lanes(const Group& a, const Group& b) const;
   /// Groups over one space that read the same elements of v become one, where neither waits for the other.
   void merge_siblings(ir::ValueId v);
 

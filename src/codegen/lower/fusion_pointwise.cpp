@@ -101,6 +101,10 @@ void fuse_pointwise(Fusion& f, ir::NodeId n) {
     const auto& [g, maps, waits] = reader;
     const Group& group = f.groups[g];
     q.reader_is_full = q.reader_is_full || group.items + maps.size() > kMostItems;
+    if (group.kind == Group::Kind::loop)
+      q.reader_is_full =
+          q.reader_is_full ||
+          !f.may_compute(group.work + f.facts.cost(n) * static_cast<int64_t>(maps.size()), group.space, group.reduced);
     int full = 0;
     for (const IndexMap& map : maps) {
       q.larger_space = q.larger_space || repeats(f, v, map, g);

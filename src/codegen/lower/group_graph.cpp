@@ -60,6 +60,7 @@ void GroupGraph::unite(uint32_t into, uint32_t from) {
   append(a.operands, b.operands);
   append(a.successors, b.successors);
   a.items += b.items;
+  a.work += b.work;
   if (b.reduced >= 0) a.reduced = b.reduced;
   if (b.has_epilogue()) a.kind = b.kind, a.anchor = b.anchor, a.anchor_map = b.anchor_map;
   a.order = std::max(a.order, b.order);

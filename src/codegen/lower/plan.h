@@ -51,6 +51,7 @@ struct Group {
   IndexMap anchor_map;               // matmul, conv: of the product over the space
   std::vector<ir::NodeId> members;
   size_t items = 0;  // values that its kernel computes: a member at each of its maps
+  int64_t work = 0;  // of these, for an element, as op_cost() has it
   std::vector<Output> outputs;
   std::vector<StoredOperand> operands;  // all but loop and column, in the order of the op
   std::vector<uint32_t> successors;     // groups that read what this one stores

@@ -296,14 +296,18 @@ bool StepWriter::computes_side_by_side(const Group& g, const SmallVector<int, 8>
                                        const std::vector<KernelArgument>& arguments) const {
   const Dim columns = g.space[g.reduced];
   if (target.cuda_arch || !options.side_by_side || !columns.is_constant() || columns.code < 2) return false;
-  // What lies along them would be gathered, where it moves with what takes their place.
+  // What lies along them would be gathered, where it moves with what takes their place; but row by row, so would be
+  // what lies across them, with a line of the caches for each element.
   int innermost = -1;
   for (int d : order)
     if (!(g.space[d] == Dim(1))) innermost = d;
-  const bool along = std::any_of(arguments.begin(), arguments.end(), [&](const KernelArgument& a) {
-    return a.strides[g.reduced] == Dim(1) && innermost >= 0 && !(a.strides[innermost] == Dim(0));
-  });
-  if (columns.code > (along ? kFewColumns : kFewAcross)) return false;
+  bool along = false, across = false;
+  for (const KernelArgument& a : arguments) {
+    if (innermost < 0 || a.strides[innermost] == Dim(0) || a.strides[g.reduced] == Dim(0)) continue;
+    along = along || a.strides[g.reduced] == Dim(1);
+    across = across || a.strides[innermost] == Dim(1);
+  }
+  if (columns.code > (along && !across ? kFewColumns : kFewAcross)) return false;
   Dim rows = 1;
   for (size_t d = 0; d < g.space.size(); ++d)
     if (static_cast<int>(d) != g.reduced) rows = dims.mul(rows, g.space[d]);
