@@ -71,9 +71,9 @@ bool Fusion::share_lanes(const Group& a, const Group& b) const {
   bool places = false, ordered = false;
   for (const Group* g : {&a, &b})
     for (ir::NodeId n : g->members) {
-      const OpId op = graph.nodes[n].op;
-      places = places || op == OpId::argmax || op == OpId::argmin;
-      ordered = ordered || op == OpId::sum || op == OpId::prod;
+      const std::optional<Combiner>& combiner = ir::info(graph.nodes[n].op).combiner;
+      places = places || combiner == Combiner::argmax || combiner == Combiner::argmin;
+      ordered = ordered || combiner == Combiner::sum || combiner == Combiner::prod;
     }
   return !(places && ordered);
 }

@@ -197,7 +197,7 @@ SumTerms* sum_terms_here() {
 // registers. What is recorded is fused, and has the same bits.
 template <size_t kCount>
 Tensor polynomial(const double (&factors)[kCount], const Tensor& x) {
-  static SumTerms* const sums = sum_terms_here();
+  SumTerms* const sums = sum_terms_here();
   if (sums && !eager::intercepted() && !x.requires_grad() && x.dtype() == kFloat64 && x.is_contiguous()) {
     const Tensor result = empty_like(x);
     const std::span<const double> all(factors);
