@@ -100,6 +100,19 @@ void describe_writes(const trace::CacheEntry& entry, const std::vector<std::stri
   }
 }
 
+/// The op that makes a value; false: it is an input.
+bool name_producer(const ir::Graph& graph, ir::ValueId v, const Explanation::Program& program,
+                   Explanation::Decision& out) {
+  const ir::NodeId producer = graph.values[v].producer;
+  if (producer == ir::kNoValue) {
+    out.op = "input";
+    return false;
+  }
+  const Explanation::Op& op = program.ops[producer];
+  out.op = op.op, out.module = op.module, out.location = op.location;
+  return true;
+}
+
 void describe_fusion(const compiler::CompiledGraph& compiled, const std::vector<std::string>& names,
                      Explanation::Program& program) {
   const ir::Graph& graph = compiled.graph;
@@ -122,14 +135,8 @@ void describe_fusion(const compiler::CompiledGraph& compiled, const std::vector<
     out.reason = decision.reason;
     out.bytes_saved = decision.bytes_saved;
     out.bytes = bytes_of(graph.type(decision.value), graph.dims);
-    ir::NodeId producer = graph.values[decision.value].producer;
-    if (producer == ir::kNoValue) {
-      out.op = "input";
-      continue;
-    }
-    out.op = program.ops[producer].op;
-    out.module = program.ops[producer].module;
-    out.location = program.ops[producer].location;
+    if (!name_producer(graph, decision.value, program, out)) continue;
+    const ir::NodeId producer = graph.values[decision.value].producer;
     if (decision.fused && !program.groups.empty()) program.groups[home[producer]].bytes_saved += decision.bytes_saved;
   }
   program.notes = explanation.notes;
@@ -183,14 +190,7 @@ void describe_saved(const compiler::CompiledGraph& compiled, const std::vector<s
     out.value = names[v];
     out.reason = "the backward pass reads it";
     out.bytes = bytes_of(graph.type(v), graph.dims);
-    const ir::NodeId producer = graph.values[v].producer;
-    if (producer == ir::kNoValue) {
-      out.op = "input";
-      continue;
-    }
-    out.op = program.ops[producer].op;
-    out.module = program.ops[producer].module;
-    out.location = program.ops[producer].location;
+    name_producer(graph, v, program, out);
   }
   for (const ir::Recipe& recipe : compiled.recipes) {
     Explanation::Decision& out = program.recomputed.emplace_back();

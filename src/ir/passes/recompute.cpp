@@ -196,8 +196,8 @@ class Recomputation {
       for (ValueId v : graph_.nodes[n].outputs) graph_.values[v].producer = n;
   }
 
-  /// Appends what makes v, which is computed again; returns its number among the values of the recipe. What it is made
-  /// from has its final numbers later, when all recipes are known: until then it is `from`, by value.
+  /// Appends what makes v; returns it as an operand in the recipe. How many values come before those that nodes make is
+  /// known later: until then both are counted from 0, and kIsFrom tells them apart.
   Operand put(ValueId v, Recipe& recipe, std::vector<Copy>& made) const {
     if (const ValueId* number = find(made, v)) return Operand::value(*number);
     if (is_kept(v)) {
@@ -208,7 +208,6 @@ class Recomputation {
     Node node = producer(v);
     for (Operand& o : node.operands)
       if (o.is_value()) o = put(o.id, recipe, made);
-    node.backward = node.recomputed = true;
     node.outputs.clear();
     recipe.nodes.push_back(std::move(node));
     made.push_back({v, static_cast<uint32_t>(recipe.nodes.size() - 1)});

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "runtime/steps/host_steps.h"
 #include "runtime/steps/lines.h"
+#include "runtime/steps/one_of_each_line.h"
 #include "runtime/steps/sort_keys.h"
 
 namespace ingot::runtime {
@@ -23,18 +24,6 @@ constexpr int64_t kMedium = 1 << 12;              // longer lines are sorted by 
 constexpr int64_t kShared = 1 << 15;              // lines that several threads sort
 constexpr int64_t kMostPieces = 16;
 constexpr int64_t kTogether = 16;  // neighbouring lines that are copied at once
-
-template <class K>
-struct Line {
-  using Element = typename K::Element;
-  const char* in;
-  int64_t stride, n;
-  Element at(int64_t i) const {
-    Element x;
-    std::memcpy(&x, in + i * stride, sizeof x);
-    return x;
-  }
-};
 
 /// Sorts items by their keys, of digits of so many bits; `spare` has room for as many. They end in `items`.
 template <class K, int kDigit>
@@ -317,45 +306,20 @@ class TopkDriver final : public OrderDriver<K> {
 };
 
 template <class K>
-class KthDriver final : public StepDriver {
-  using Element = typename K::Element;
-  using Item = typename K::Item;
+class KthDriver final : public OneOfEachLine<K> {
+  using Base = OneOfEachLine<K>;
+  using Base::n_;
+  using typename Base::Element;
+  using typename Base::Item;
 
  public:
   KthDriver(const HostStep& step, const BindContext& context)
-      : values_(step.results[0], context),
-        indices_(step.results[1], context),
-        in_(step.operand("self"), context),
-        dim_(context.value(step.attribute("dim"))),
-        n_(in_.sizes[dim_]),
-        k_(context.value(step.attribute("k"))),
-        lines_(in_.sizes, {dim_}),
-        results_(values_.sizes, {}) {
-    if (n_ > std::numeric_limits<uint32_t>::max())
-      throw Error(step.op + ": got a dim of " + std::to_string(n_) + " elements, expected fewer than 2^32");
-    constexpr int64_t kCost = 8;  // operations an element
-    const int pay = threads_for(0, saturating_product(in_.elements(), kCost));
-    useful_threads = static_cast<int>(std::min<int64_t>(pay, std::max<int64_t>(lines_.count, 1)));
-  }
-
-  void run(const StepState& state, int, int share, int shares) const override {
-    const Range range = runtime::share(lines_.count, share, shares);
-    if (range.begin == range.end) return;
-    Item* items = reinterpret_cast<Item*>(thread_scratch(scratch_bytes(state)));
-    for (int64_t line = range.begin; line < range.end; ++line) {
-      const Line<K> from{in_.place.at(state) + lines_.offset(line, in_.place.strides), in_.place.strides[dim_], n_};
-      const int64_t position = K::index_of(kth(from, items));
-      const Element x = from.at(position);
-      std::memcpy(values_.place.at(state) + results_.offset(line, values_.place.strides), &x, sizeof x);
-      std::memcpy(indices_.place.at(state) + results_.offset(line, indices_.place.strides), &position, sizeof position);
-    }
-  }
-  int64_t scratch_bytes(const StepState&) const override { return n_ * static_cast<int64_t>(sizeof(Item)); }
+      : Base(step, 8, context), k_(context.value(step.attribute("k"))) {}
 
  private:
   static constexpr int kDigit = std::min(K::kBits, 11), kBelow = K::kBits - kDigit;
 
-  Item kth(const Line<K>& from, Item* items) const {
+  int64_t choose(const Line<K>& from, Item* items) const override {
     int64_t before = 0, count = 0;
     if (n_ <= kShortWide) {
       for (; count < n_; ++count) items[count] = K::item(K::key(from.at(count), Element{0}), count);
@@ -370,12 +334,10 @@ class KthDriver final : public StepDriver {
     }
     Item* const found = items + (k_ - before - 1);
     std::nth_element(items, found, items + count);
-    return *found;
+    return K::index_of(*found);
   }
 
-  BoundTensor values_, indices_, in_;
-  int64_t dim_, n_, k_;
-  Lines lines_, results_;  // in one order, whether the results keep the dim or not
+  int64_t k_;
 };
 
 }  // namespace
