@@ -72,7 +72,7 @@ bool Variant::bind_if_ready() {
   if (!entry || (bound && bound->threads == num_threads())) return true;
   if (!entry->ready.load(std::memory_order_acquire)) return false;
   if (entry->failure.empty()) {
-    if (!bound) leave_to_recipes();
+    leave_to_recipes();
     grant_direct_writes();
     use(entry->loaded->bind(symbols));
   } else {
@@ -82,35 +82,35 @@ bool Variant::bind_if_ready() {
   return true;
 }
 
+// All of it or, where there is no memory for it, nothing.
 void Variant::leave_to_recipes() {
+  if (left_to_recipes_) return;
   const std::vector<ir::Recipe>& recipes = entry->compiled->recipes;
-  if (recipes.empty()) return;
-  std::vector<OutputTarget> given;
+  SegmentBinding left{binding.input_slots, {}, {}, {}, binding.host_checks};
   std::vector<uint32_t> number;
   std::vector<size_t> recipe_of(binding.outputs.size(), recipes.size());
   for (size_t r = 0; r < recipes.size(); ++r) recipe_of[recipes[r].output] = r;
   for (size_t i = 0; i < binding.outputs.size(); ++i) {
-    number.push_back(static_cast<uint32_t>(given.size()));
-    if (recipe_of[i] == recipes.size()) given.push_back(std::move(binding.outputs[i]));
+    number.push_back(static_cast<uint32_t>(left.outputs.size()));
+    if (recipe_of[i] == recipes.size()) left.outputs.push_back(binding.outputs[i]);
   }
-  std::vector<LiveValue> live;
   for (LiveValue value : binding.live) {
     if (!value.external && recipe_of[value.number] < recipes.size()) {
-      binding.deferred.push_back({value.value, recipe_of[value.number]});
+      left.deferred.push_back({value.value, recipe_of[value.number]});
       continue;
     }
     if (!value.external) value.number = number[value.number];
-    live.push_back(value);
+    left.live.push_back(value);
   }
   // For the recipes alone.
-  given.resize(entry->compiled->graph.outputs.size(), {.number = ir::kNoValue, .unseen = true});
-  binding.outputs = std::move(given);
-  binding.live = std::move(live);
+  left.outputs.resize(entry->compiled->graph.outputs.size(), {.number = ir::kNoValue, .unseen = true});
+  binding = std::move(left);
+  left_to_recipes_ = true;
 }
 
-void Variant::bind_recipes() {
+void Variant::bind_recipes(const runtime::BoundProgram& program) {
   const compiler::CompiledGraph& compiled = *entry->compiled;
-  auto value_of = [&](Dim d) { return DimTable::value_of(d, bound->values); };
+  auto value_of = [&](Dim d) { return DimTable::value_of(d, program.values); };
   recipes.clear();
   recipes_read.assign(compiled.recipes.empty() ? 0 : binding.outputs.size(), {});
   for (const ir::Recipe& recipe : compiled.recipes) {
@@ -176,12 +176,13 @@ void Variant::grant_direct_writes() {
 }
 
 void Variant::use(runtime::BoundProgramPtr program) {
-  bound = std::move(program);
+  bound = {};  // until all that follows from it is there
   for (size_t i = 0; i < binding.outputs.size(); ++i)
     if (binding.outputs[i].unseen) binding.outputs[i].order = entry->compiled->output_orders[i];
   output_bytes.clear();
-  for (Dim bytes : entry->compiled->output_bytes) output_bytes.push_back(DimTable::value_of(bytes, bound->values));
-  bind_recipes();
+  for (Dim bytes : entry->compiled->output_bytes) output_bytes.push_back(DimTable::value_of(bytes, program->values));
+  bind_recipes(*program);
+  bound = std::move(program);
 }
 
 Ints OutputTarget::strides(const Ints& sizes) const {

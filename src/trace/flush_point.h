@@ -97,9 +97,11 @@ struct Variant {
 
  private:
   void use(runtime::BoundProgramPtr program);
-  void bind_recipes();
+  void bind_recipes(const runtime::BoundProgram& program);
+  /// Once: the binding becomes that of the program's outputs.
   void leave_to_recipes();
   void grant_direct_writes();
+  bool left_to_recipes_ = false;
 };
 
 struct FlushPoint {
