@@ -100,61 +100,95 @@ Operand averaged(GraphBuilder& b, const CompositeCall& call, const std::vector<S
 namespace {
 
 /// The windows of one dim that start at `first` places into the input and lie inside it: those of one stretch hold the
-/// same taps, and those that hang over an end hold fewer than the others.
+/// same taps, and those that hang over an end hold fewer than the others. `missing`: the places before the input that
+/// each of them would begin with.
 struct Stretch {
-  int64_t first;
+  Dim first;
+  int64_t missing;
   Slide windows;
 };
 
-/// The stretches of a dim from its first window to its last. None where its size varies, or a window holds no element.
-std::vector<Stretch> stretches_of(const Slide& s) {
-  if (s.padding == 0 && s.padding_after() == 0) return {{0, s}};
+/// Makes a varying size one whose last window ends as far behind it, or before it, as it does now, and which has
+/// windows that lie inside. By guards in eager only: a function with several of these would be compiled for each
+/// mixture.
+bool ends_as_now(GraphBuilder& b, const Slide& s, int64_t over, int64_t hanging) {
+  if (s.size.is_constant()) return true;
+  DimTable& dims = b.dims();
+  const Dim last = dims.add(dims.mul(dims.sub(s.count, 1), s.stride), s.extent());
+  return b.one_op() && dims.less(hanging, s.count) &&
+         dims.equal(dims.add(last, std::max<int64_t>(0, -over)),
+                    dims.add(s.size, s.padding + std::max<int64_t>(0, over)));
+}
+
+/// The stretches of a dim from its first window to its last. None where that is not known, or a window holds no
+/// element.
+std::vector<Stretch> stretches_of(GraphBuilder& b, const Slide& s) {
+  if (s.padding == 0 && s.padding_after() == 0) return {{0, 0, s}};
+  DimTable& dims = b.dims();
   std::vector<Stretch> stretches;
-  if (!s.size.is_constant()) return stretches;
-  auto add = [&](int64_t window, int64_t count) {
-    const int64_t start = window * s.stride - s.padding;
-    const int64_t from = (std::max<int64_t>(0, -start) + s.dilation - 1) / s.dilation;
-    const int64_t to = std::min(s.kernel, (s.size.code - 1 - start) / s.dilation + 1);
-    if (start >= s.size.code || from >= to) return false;
-    stretches.push_back({start + from * s.dilation, {to - from, s.stride, 0, s.dilation, false, s.size, count}});
-    return true;
-  };
-  const int64_t count = s.count.code, room = s.size.code + s.padding - s.extent();
+  const int64_t size = dims.hint(s.size), count = dims.hint(s.count), room = size + s.padding - s.extent();
   const int64_t left = std::min(count, (s.padding + s.stride - 1) / s.stride);
   const int64_t right = std::clamp(room < 0 ? 0 : room / s.stride + 1, left, count);
+  if (!ends_as_now(b, s, (count - 1) * s.stride - room, left + count - right)) return {};
+  auto add = [&](int64_t window, Dim windows) {
+    const int64_t start = window * s.stride - s.padding;
+    const int64_t from = (std::max<int64_t>(0, -start) + s.dilation - 1) / s.dilation;
+    const int64_t to = std::min(s.kernel, (size - 1 - start) / s.dilation + 1);
+    if (start >= size || from >= to) return false;
+    const int64_t first = start + from * s.dilation;
+    stretches.push_back({window < right || s.size.is_constant() ? Dim(first) : dims.sub(s.size, size - first),
+                         from * s.dilation,
+                         {to - from, s.stride, 0, s.dilation, false, s.size, windows}});
+    return true;
+  };
   for (int64_t window = 0; window < count; window = window == left && left < right ? right : window + 1)
-    if (!add(window, window == left && left < right ? right - left : 1)) return {};
+    if (!add(window, window == left && left < right ? dims.sub(s.count, left + count - right) : Dim(1))) return {};
   return stretches;
 }
 
-/// The maxima of what these stretches of windows hold, joined; dims from `i` on are left.
-Operand maxima(GraphBuilder& b, const Operand& x, const std::vector<std::vector<Stretch>>& stretches,
-               std::vector<Slide>& windows) {
+/// What is made of these stretches of windows, joined; dims from `i` on are left.
+Operand joined(GraphBuilder& b, const Operand& x, const std::vector<std::vector<Stretch>>& stretches,
+               std::vector<Slide>& windows, std::vector<int64_t>& missing, OfWindows of_windows) {
   const size_t i = windows.size();
-  if (i == stretches.size()) return combined(b, x, windows, OpId::maximum, OpId::amax);
+  if (i == stretches.size()) return of_windows(x, windows, missing);
   const Attr dim = GraphBuilder::attr(static_cast<int64_t>(b.rank(x) - stretches.size() + i));
   std::vector<Operand> pieces;
   for (const Stretch& stretch : stretches[i]) {
     windows.push_back(stretch.windows);
-    const Operand rest = stretch.first == 0
+    missing.push_back(stretch.missing);
+    const Operand rest = stretch.first == Dim(0)
                              ? x
                              : b.slice(x, dim, Dims{stretch.first}, Dims{stretch.windows.size}, GraphBuilder::attr(1));
-    pieces.push_back(maxima(b, rest, stretches, windows));
+    pieces.push_back(joined(b, rest, stretches, windows, missing, of_windows));
     windows.pop_back();
+    missing.pop_back();
   }
   return pieces.size() == 1 ? pieces[0] : b.call(OpId::cat, std::move(pieces), {dim})[0];
 }
 
-// Few windows hang over the ends: they are computed apart rather than the input copied into a border.
-Outputs max_pool(GraphBuilder& b, const CompositeCall& call) {
+}  // namespace
+
+Operand without_border(GraphBuilder& b, const Operand& x, const std::vector<Slide>& slides, OfWindows of_windows) {
   constexpr size_t kMostPieces = 9;
-  std::vector<Slide> slides = pool_slides(b, call);
-  const Operand& x = call.operands[0];
   std::vector<std::vector<Stretch>> stretches;
   size_t pieces = 1;
-  for (const Slide& s : slides) pieces *= stretches.emplace_back(stretches_of(s)).size();
+  for (const Slide& s : slides) pieces *= stretches.emplace_back(stretches_of(b, s)).size();
+  if (pieces == 0 || pieces > kMostPieces) return {};
   std::vector<Slide> windows;
-  if (pieces > 0 && pieces <= kMostPieces) return {maxima(b, x, stretches, windows)};
+  std::vector<int64_t> missing;
+  return joined(b, x, stretches, windows, missing, of_windows);
+}
+
+namespace {
+
+Outputs max_pool(GraphBuilder& b, const CompositeCall& call) {
+  const std::vector<Slide> slides = pool_slides(b, call);
+  const Operand& x = call.operands[0];
+  const Operand inside = without_border(
+      b, x, slides, [&](const Operand& part, const std::vector<Slide>& windows, const std::vector<int64_t>&) {
+        return combined(b, part, windows, OpId::maximum, OpId::amax);
+      });
+  if (inside.present()) return {inside};
   return {combined(b, padded(b, x, slides, least_of(b.dtype(x))), slides, OpId::maximum, OpId::amax)};
 }
 
