@@ -223,19 +223,21 @@ Bins cut(GraphBuilder& b, const Operand& x, size_t dim, Dim count, const Operand
   for (size_t i = dim + 1; i < shape.size(); ++i) line.push_back(1);
   auto integer = [](int64_t n) { return GraphBuilder::integer(n); };
   Operand bin = b.unsqueeze(b.arange(integer(0), integer(1), Dims{count}, DType::i64), GraphBuilder::attr(1));
+  // Rows that are known to be short are combined side by side. In eager these are, by a guard, as its sizes are.
+  constexpr int64_t kShort = 16;
+  auto known_if_short = [&](Dim length) {
+    const int64_t now = dims.hint(length);
+    return b.one_op() && now < kShort && dims.equal(length, now) ? Dim(now) : length;
+  };
   // Equal bins are a view. By a guard in eager only: a function with several of these would be compiled for each
   // mixture.
   const Dim width = dims.floor_div(size, count), covered = dims.mul(width, count);
   if (b.one_op() ? dims.equal(covered, size) : dims.same(covered, size)) {
-    // Rows that are known to be short are combined side by side. In eager these are, by another guard, as its sizes
-    // are.
-    constexpr int64_t kShort = 16;
-    const int64_t now = dims.hint(width);
-    const Dim each = b.one_op() && now < kShort && dims.equal(width, now) ? Dim(now) : width;
+    const Dim each = known_if_short(width);
     return {b.reshape(x, with(each)), GraphBuilder::divisor(each),
             b.reshape(b.mul(bin, GraphBuilder::size_operand(each)), line), true};
   }
-  Dim widest = dims.add(dims.ceil_div(size, count), 1);
+  const Dim widest = known_if_short(dims.add(dims.ceil_div(size, count), 1));
   Operand length = GraphBuilder::size_operand(size), bins = GraphBuilder::size_operand(count);
   Operand start = b.floor_divide(b.mul(bin, length), bins);
   Operand reach = b.add(b.mul(b.add(bin, integer(1)), length), GraphBuilder::size_operand(dims.sub(count, 1)));
