@@ -135,7 +135,8 @@ TEST_P(OpSizes, InstructionSetAndLayoutChangeNoBit) {
 }
 
 // Sizes are run-time values: those from 16 on share their code. One more program may be made where a dim is broadcast
-// or divided, and for each width of bins below 16, of which these sizes give two; a transposed convolution unrolls its
+// or divided, for each width of bins below 16, which all of these sizes may have, and for what the last window of a
+// padded pooling hangs over the end, which a stride of three gives three of; a transposed convolution unrolls its
 // kernel, and rounding up asks for remainders.
 TEST_P(OpSizes, ShareTheirPrograms) {
   for_each_op([&](const std::vector<ir::Sample>& samples) {
@@ -153,7 +154,9 @@ TEST_P(OpSizes, ShareTheirPrograms) {
           }
         }
         const eager::EagerStatistics after = eager::eager_statistics();
-        const int64_t most = sample.op->name.starts_with("adaptive_") ? 4 : 2;
+        const int64_t most = sample.op->name.starts_with("adaptive_")  ? 5
+                             : sample.op->name.starts_with("max_pool") ? 3
+                                                                       : 2;
         EXPECT_LE(after.programs - before.programs, most) << "size " << from << " of\n" << sample.text;
         EXPECT_LE(after.pointwise_kernels - before.pointwise_kernels, 2) << "size " << from << " of\n" << sample.text;
       }
