@@ -156,7 +156,7 @@ bool sums_in_registers(const Kernel& kernel) {
   auto plain = [&](const Reduction& r) {
     return r.combiner != Combiner::argmax && r.combiner != Combiner::argmin && kernel.nodes[r.value].type != Type::mask;
   };
-  return kernel.form == Form::columns && kernel.known_columns > 0 && work <= kMostWork &&
+  return kernel.form == Form::columns && (kernel.known_columns > 0 || kernel.few_columns) && work <= kMostWork &&
          kernel.buffers.size() <= kMostBuffers &&
          std::all_of(kernel.reductions.begin(), kernel.reductions.end(), plain) &&
          std::all_of(kernel.buffers.begin(), kernel.buffers.end(),

@@ -244,9 +244,12 @@ class Verifier {
     check(!k_.phases.empty(), "there is a phase");
     if (k_.form == Form::columns) {
       const Phase& p = k_.phases.front();
+      check(k_.known_columns == 0 || !k_.few_columns, "columns are known, or known to be few");
       check(k_.phases.size() == 1 && p.stores.empty() && p.local_stores.empty() && p.row_stores.empty() &&
                 k_.locals.empty() && p.reductions.size() == k_.reductions.size(),
             "form columns has one phase of reductions only");
+    } else {
+      check(!k_.few_columns, "few columns are those of form columns");
     }
     for (const Phase& p : k_.phases) {
       for (const Store& s : p.stores) {

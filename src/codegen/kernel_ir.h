@@ -180,6 +180,7 @@ struct Kernel {
   // > 0: the number of columns is this constant, and few: an emitter needs no loop. (In form columns a processor may be
   // called with other numbers: sixteen rows side by side, see KernelFrame::lanes, or some of the columns.)
   int64_t known_columns = 0;
+  bool few_columns = false;  // form columns: they are few beside their rows, though how many is not known here
   // Whole vectors of 4- and 8-byte elements are stored past the caches where the target can do that: dense results
   // begin at multiples of 64 bytes in every row, and whoever calls lets a store fence follow.
   bool streams = false;

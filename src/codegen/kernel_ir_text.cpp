@@ -60,6 +60,7 @@ class Parser {
     expect("scalars");
     k_.scalars = number<uint32_t>();
     if (take("known_columns")) k_.known_columns = number<int64_t>();
+    k_.few_columns = take("few_columns");
     k_.streams = take("streams");
     end();
     while (next_line()) statement();
@@ -265,6 +266,7 @@ std::string print(const Kernel& k) {
   auto to = std::back_inserter(out);
   fmt::format_to(to, " scalars {}", k.scalars);
   if (k.known_columns) fmt::format_to(to, " known_columns {}", k.known_columns);
+  if (k.few_columns) out += " few_columns";
   if (k.streams) out += " streams";
   out += '\n';
   for (size_t i = 0; i < k.buffers.size(); ++i) {

@@ -43,6 +43,8 @@ struct LowerOptions {
   /// make them all.
   int64_t prologue_rows = 128;
   bool slices() const { return slice && (cache_bytes > 0 || slice_size > 0); }
+  /// The graph is one eager op: guards tell sizes that share code from those that have other code.
+  bool one_op = false;
   /// The graph is a part of another program, which finds slices, kept values and lifetimes itself.
   bool part = false;
   /// A kernel with this key that was made before, or null; may be empty.

@@ -63,6 +63,7 @@ void lower(CompiledGraph& compiled, const Settings& settings, const Dump& dump) 
   for (const codegen::Stage& stage : codegen::stages())
     if (stage.option) options.*stage.option = std::find(disabled.begin(), disabled.end(), stage.name) == disabled.end();
   options.keep_wide = settings.level.numerics == Numerics::fast;
+  options.one_op = settings.one_op;
   options.winograd = options.winograd && options.keep_wide;
   options.output_strides = settings.output_strides;
   options.free_outputs = compiled.saved_outputs;

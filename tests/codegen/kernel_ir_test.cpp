@@ -97,6 +97,7 @@ TEST(KernelIr, EqualKernelsHaveEqualTextAndDifferentOnesDoNot) {
   std::vector<std::function<void(Kernel&)>> changes = {
       [](Kernel& k) { k.form = Form::columns; },
       [](Kernel& k) { k.known_columns = 8; },
+      [](Kernel& k) { k.few_columns = true; },
       [](Kernel& k) { k.scalars = 2; },
       [](Kernel& k) { k.buffers[0].access = Access::strided; },
       [](Kernel& k) { k.buffers[0].access = Access::strided, k.buffers[0].stride = -1; },
@@ -132,6 +133,7 @@ TEST(KernelIr, TextIsReadBack) {
       random.make_columns();
     Kernel kernel = random.kernel().kernel;
     kernel.known_columns = seed % 5 ? 0 : 8;
+    kernel.few_columns = kernel.form == Form::columns && kernel.known_columns == 0 && seed % 2;
     kernel.streams = seed % 7 == 0;
     EXPECT_EQ(parse_kernel(print(kernel)), kernel) << print(kernel);
     read += static_cast<int>(kernel.nodes.size());

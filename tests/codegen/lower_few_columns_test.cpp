@@ -195,5 +195,37 @@ TEST(FewColumns, NeedRowsToFillAVector) {
   EXPECT_FALSE(compare("input %0 = f32[50, 1]\n%1 = sum(%0, dim=[1])\noutput %1\n", DType::f32, {50, 1}).differs);
 }
 
+// A varying number of columns is few by a guard, and in eager alone.
+TEST(FewColumns, BesideTheirRowsAreSummedInRegisters) {
+  struct Sum {
+    bool in_registers;
+    size_t guards;
+  };
+  auto sum = [](int64_t rows, int64_t columns, bool varying, bool one_op) {
+    ir::Graph graph;
+    const Dim width = varying ? graph.dims.symbol(columns) : Dim(columns);
+    const ir::ValueId x = graph.add_input(DType::f32, {3, rows, width});
+    graph.outputs = {graph.add(OpId::sum, {val(x)}, {ints({1})})};
+    LowerOptions options;
+    options.one_op = one_op;
+    const Program program =
+        check_compiled(graph, 1e-5, options, varying ? std::vector<int64_t>{columns} : std::vector<int64_t>{}).program;
+    for (const Step& step : program.steps)
+      if (const auto* column = std::get_if<ColumnStep>(&step.work))
+        return Sum{column->in_registers, program.dims.guards().size()};
+    ADD_FAILURE() << "no sum over columns";
+    return Sum{};
+  };
+  EXPECT_TRUE(sum(20, 100, false, false).in_registers);
+  EXPECT_TRUE(sum(20, 1000, false, false).in_registers);
+  EXPECT_FALSE(sum(20, 2000, false, false).in_registers);
+  EXPECT_FALSE(sum(256, 256, false, false).in_registers) << "what lies together is read together";
+  const size_t usual = sum(20, 100, true, false).guards;
+  EXPECT_FALSE(sum(20, 100, true, false).in_registers);
+  EXPECT_TRUE(sum(20, 100, true, true).in_registers);
+  EXPECT_GT(sum(20, 100, true, true).guards, usual);
+  EXPECT_FALSE(sum(20, 2000, true, true).in_registers);
+}
+
 }  // namespace
 }  // namespace ingot::codegen

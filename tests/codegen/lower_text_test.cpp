@@ -309,7 +309,7 @@ TEST(LowerText, SumOverColumnsAndWhatFollows) {
 %3 = sqrt(%2)
 output %3
 )"),
-            R"(kernel columns scalars 0
+            R"(kernel columns scalars 0 few_columns
 b0 f32 dense
 %0 = load f32 b0
 %1 = mul f32 %0 %0

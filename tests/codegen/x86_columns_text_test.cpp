@@ -104,7 +104,8 @@ phase 0
   reduce r1
 )";
   const std::vector<Layout> with_factors{{}, {0}, {0, true}, {0}, {1, true, 4}};
-  for (const char* pattern : {one, two, factors})
+  const std::string unknown = std::regex_replace(one, std::regex("known_columns 40"), "few_columns");
+  for (const char* pattern : {one, unknown.c_str(), two, factors})
     for (const char* type : {"f32", "f64", "i32", "i64", "bf16"}) {
       // Sixteen bits are only in memory.
       std::string text = std::regex_replace(pattern, std::regex("(b\\d) T"), std::string("$1 ") + type);
@@ -112,7 +113,7 @@ phase 0
       const Kernel kernel = parse_kernel(text);
       ASSERT_TRUE(sums_in_registers(kernel));
       for (int64_t rows : {0, 1, 7, 8, 15, 16, 17, 31, 40, 64, 255, 256})
-        for (int64_t columns : {1, 15, 16, 17, 40})
+        for (int64_t columns : {1, 15, 16, 17, 40, 100})
           for (int64_t lanes : {1, 16}) {
             Trial trial{kernel, target(), rows, columns,
                         pattern == factors ? with_factors : std::vector<Layout>{{}, {1, true}}};
@@ -166,6 +167,7 @@ phase 0
   EXPECT_TRUE(with("sum", "max"));
   EXPECT_FALSE(with("sum", "argmax"));
   EXPECT_FALSE(with(" known_columns 40", ""));
+  EXPECT_TRUE(with("known_columns 40", "few_columns"));
   EXPECT_FALSE(with("f32 dense", "f32 strided"));
   const std::string looked_up = R"(kernel columns scalars 0 known_columns 40
 b0 i64 uniform

@@ -484,11 +484,25 @@ void StepWriter::write_column(uint32_t group) {
   constexpr int64_t kShortRow = 32;
   const bool by_turns = target.cuda_arch || dims.hint(sizes[sizes.size() - 2]) <= canonical::kBlock ||
                         dims.hint(sizes.back()) <= kShortRow;
+  if (by_turns && !target.cuda_arch && !short_row(sizes.back())) {
+    bool& few = writer.kernel.few_columns;
+    few = true;
+    few = sums_in_registers(writer.kernel) && few_columns(sizes[sizes.size() - 2], sizes.back());
+  }
   column.kernel = by_turns ? generate(writer, sizes, step.name)
                            : made_once(writer.kernel, step.name, static_cast<int>(sizes.size()) - 2);
   column.in_registers = sums_in_registers(writer.kernel);
   step.work = std::move(column);
   append(std::move(step));
+}
+
+/// Whether a vector of columns is better summed down all its rows: of more memory, or longer rows, what lies together
+/// is read together.
+bool StepWriter::few_columns(Dim rows, Dim columns) {
+  constexpr int64_t kMostColumns = 1024, kMostElements = 1 << 15;
+  const Dim elements = dims.mul(rows, columns);
+  if (!options.one_op && !(columns.is_constant() && elements.is_constant())) return false;
+  return dims.less(columns, kMostColumns + 1) && dims.less(elements, kMostElements + 1);
 }
 
 bool StepWriter::is_constant(const StoredOperand& operand) const {

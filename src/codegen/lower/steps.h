@@ -26,6 +26,7 @@ struct StepWriter {
   void write(uint32_t group);
   void write_loop(uint32_t group);
   void write_column(uint32_t group);
+  bool few_columns(Dim rows, Dim columns);
   void write_host(uint32_t group);
   /// A loop whose kernel is written: `writer` may hold more than the group.
   void finish_loop(uint32_t group, KernelWriter& writer);
