@@ -364,6 +364,25 @@ TEST(Derivative, OfWhatIsWrittenTwice) {
   EXPECT_EQ(both[1].real, (Numbers{20, 20}));
 }
 
+/// Who was the last one is told by places along a line, which are narrow, in any number of dims.
+TEST(Derivative, OfScatterNumbersPlacesAlongItsDim) {
+  Graph graph = parse(
+      "ingot.ir 1\ninput %0 = f32[2, 3, 4]\ninput %1 = i64[2, 3, 4]\ninput %2 = f32[2, 3, 4]\n"
+      "%3 = vjp[001] scatter(%0, %1, %0, none, %2, dim=1)\noutput %3\n");
+  decompose(graph);
+  int scatters = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.op == OpId::scatter) {
+      ++scatters;
+      EXPECT_EQ(graph.type(node.outputs[0]).dtype, DType::i32) << print(graph);
+    }
+    if (node.op == OpId::arange) {
+      EXPECT_EQ(graph.type(node.outputs[0]).shape[0], Dim(3)) << print(graph);
+    }
+  }
+  EXPECT_EQ(scatters, 1);
+}
+
 TEST(Derivative, OfOneTensorAsTwoOperands) {
   Graph graph = parse(
       "ingot.ir 1\ninput %0 = f64[2]\ninput %1 = f64[2]\n"

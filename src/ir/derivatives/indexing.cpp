@@ -24,11 +24,17 @@ Operand cleared(GraphBuilder& b, const Operand& x, const Attr& dim, const Operan
   return b.scatter(x, index, zeros(b, b.shape(index), b.dtype(x)), dim);
 }
 
-/// Of what is written to one place, the last one stays: whether it is that.
+/// Of what is written to one place, the last one stays: whether it is that. Only elements of one line meet, and their
+/// places along it tell them apart.
 Operand stays(GraphBuilder& b, const Operand& self, const Attr& dim, const Operand& index) {
   const Dims shape = b.shape(index);
-  const Operand number = b.reshape(count_up(b, b.dims().product(shape)), shape);
-  const Operand last = b.scatter(zeros(b, b.shape(self), DType::i64), index, number, dim);
+  const auto along = static_cast<size_t>(dim.integer);
+  const Dim length = shape.empty() ? Dim(1) : shape[along];
+  const DType type = b.dims().less(length, int64_t{1} << 31) ? DType::i32 : DType::i64;
+  const Operand place =
+      shape.empty() ? b.scalar(GraphBuilder::integer(0), type) : b.to(coordinate(b, length, along, shape.size()), type);
+  const Operand number = b.expand(place, Attr::of(shape));
+  const Operand last = b.scatter(zeros(b, b.shape(self), type), index, number, dim);
   return b.eq(b.gather(last, index, dim), number);
 }
 
