@@ -94,7 +94,7 @@ TEST(PoolGradients, GoToTheFirstMaximumOfEachWindow) {
   });
 }
 
-// What lies with its channels innermost stays so; what follows is computed with it.
+// Without a border around the image, and without cutting it off again.
 TEST(PoolGradients, AreWrittenWhereTheyLie) {
   auto fast = compile([](const Tensor& x, const Tensor& g) {
     const Tensor leaf = x.detach().requires_grad_();
@@ -106,6 +106,7 @@ TEST(PoolGradients, AreWrittenWhereTheyLie) {
   EXPECT_EQ(text.find("is a copy"), std::string::npos) << text;
 }
 
+// What lies with its channels innermost stays so; what follows is computed with it.
 TEST(PoolGradients, BehindConvolutions) {
   test::on_every_target({1, 2}, [] {
     for (const Pool& p : kPools)
