@@ -21,9 +21,10 @@ class SavedTensor {
   const Tensor& get(const Node& node, const std::string& what, Tensor& room) const;
   /// The tensor, if it was not written to; else null.
   const Tensor* intact(Tensor& room) const;
-  /// What was computed again goes; the next time it is once more.
+  /// What was computed again goes; the next time it is once more. Where nothing was kept, nothing is written: another
+  /// thread may be on its way back, too.
   void let_go() const {
-    if (recomputed_) recomputed_->tensor = {};
+    if (recomputed_ && recomputed_->tensor.defined()) recomputed_->tensor = {};
   }
   void part_from(const Tensor& base);
   void count(uint64_t trace, std::vector<int32_t>& counts) const;
