@@ -5,8 +5,8 @@
 
 namespace ingot {
 namespace {
-constexpr std::array<std::string_view, kDTypeCount> kNames = {"f64", "f32", "f16", "bf16", "i64", "i32",
-                                                              "i16", "i8",  "u8",  "bool", "c64", "c128"};
+constexpr std::array<std::string_view, kDTypeCount> kDTypeNames = {"f64", "f32", "f16", "bf16", "i64", "i32",
+                                                                   "i16", "i8",  "u8",  "bool", "c64", "c128"};
 // Rank inside a category; equal ranks (f16 and bf16, i8 and u8) have no order and promote upwards.
 constexpr int rank(DType d) {
   constexpr int ranks[kDTypeCount] = {2, 1, 0, 0, 3, 2, 1, 0, 0, 0, 0, 1};
@@ -14,13 +14,13 @@ constexpr int rank(DType d) {
 }
 }  // namespace
 
-std::string_view name_of(DType d) { return kNames[static_cast<int>(d)]; }
+std::string_view name_of(DType d) { return kDTypeNames[static_cast<int>(d)]; }
 
 std::ostream& operator<<(std::ostream& out, DType d) { return out << name_of(d); }
 
 bool parse_dtype(std::string_view name, DType* out) {
   for (int i = 0; i < kDTypeCount; ++i)
-    if (kNames[i] == name) return *out = static_cast<DType>(i), true;
+    if (kDTypeNames[i] == name) return *out = static_cast<DType>(i), true;
   return false;
 }
 

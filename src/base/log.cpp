@@ -19,7 +19,7 @@ constexpr std::string_view spelling(std::string_view name, std::string_view othe
   return other.empty() ? name : other;
 }
 
-constexpr std::array kNames = {
+constexpr std::array kTopicNames = {
 #define INGOT_TOPIC(name, ...) spelling(#name __VA_OPT__(, ) __VA_ARGS__),
     INGOT_LOG_TOPICS(INGOT_TOPIC)
 #undef INGOT_TOPIC
@@ -51,11 +51,11 @@ const bool environment_read = [] {
 
 std::atomic<uint32_t> detail::log_mask{0};
 
-std::string_view name_of(Topic topic) { return kNames[static_cast<int>(topic)]; }
+std::string_view name_of(Topic topic) { return kTopicNames[static_cast<int>(topic)]; }
 
 std::string log_topics() {
   std::string list;
-  for (std::string_view name : kNames) list += (list.empty() ? "" : ",") + std::string(name);
+  for (std::string_view name : kTopicNames) list += (list.empty() ? "" : ",") + std::string(name);
   return list;
 }
 
@@ -67,8 +67,8 @@ void set_log_topics(std::string_view topics) {
     topics.remove_prefix(std::min(comma + 1, topics.size()));
     if (name.empty()) continue;
     size_t i = 0;
-    while (i < kNames.size() && kNames[i] != name) ++i;
-    if (i == kNames.size()) throw Error("unknown log topic '" + std::string(name) + "'; topics: " + log_topics());
+    while (i < kTopicNames.size() && kTopicNames[i] != name) ++i;
+    if (i == kTopicNames.size()) throw Error("unknown log topic '" + std::string(name) + "'; topics: " + log_topics());
     mask |= 1u << i;
   }
   detail::log_mask.store(mask, std::memory_order_relaxed);

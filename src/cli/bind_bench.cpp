@@ -17,7 +17,7 @@ constexpr int kLayers = 12;
 constexpr int64_t kLengths = 256;  // one after the other, unless a number is given; every second times binding alone
 constexpr int64_t kTurns = 8;      // that come again and again
 
-using Tensors = std::vector<Tensor>;
+using TensorList = std::vector<Tensor>;
 
 struct NarrowBlockImpl : nn::Module {
   nn::LayerNorm before{{kWidth}}, between{{kWidth}};
@@ -29,7 +29,7 @@ struct NarrowBlockImpl : nn::Module {
   /// `cache`: keys and values of the positions before, [1, heads, length, depth], to which those of x are added; or
   /// null, and x has all positions.
   Tensor forward(const Tensor& x, Tensor* cache) const {
-    const Tensors parts = mix(before(x)).split(kWidth, 2);
+    const TensorList parts = mix(before(x)).split(kWidth, 2);
     Tensor keys = heads(parts[1]), values = heads(parts[2]);
     if (cache) {
       keys = cache[0] = cat({cache[0], keys}, 2);
@@ -47,8 +47,8 @@ struct NarrowDecoderImpl : nn::Module {
   nn::Linear head{kWidth, kVocabulary};
 
   /// x, then the caches of all blocks or nothing. Gives the caches back, then what the head says.
-  Tensors forward(const Tensors& in) const {
-    Tensors results(in.begin() + 1, in.end());
+  TensorList forward(const TensorList& in) const {
+    TensorList results(in.begin() + 1, in.end());
     Tensor y = in[0];
     for (size_t i = 0; i < blocks.size(); ++i) y = blocks[i]->forward(y, results.empty() ? nullptr : &results[2 * i]);
     results.push_back(head(y));
@@ -57,16 +57,16 @@ struct NarrowDecoderImpl : nn::Module {
 };
 INGOT_MODULE(NarrowDecoder, blocks, head);
 
-Tensors token_with_cache(int64_t length) {
-  Tensors in{rand({1, 1, kWidth})};
+TensorList token_with_cache(int64_t length) {
+  TensorList in{rand({1, 1, kWidth})};
   for (int i = 0; i < 2 * kLayers; ++i) in.push_back(rand({1, kHeads, length, kWidth / kHeads}));
   return in;
 }
-Tensors whole_text(int64_t length) { return {rand({1, length, kWidth})}; }
+TensorList whole_text(int64_t length) { return {rand({1, length, kWidth})}; }
 
 struct Decoding {
   const char* name;
-  Tensors (*inputs)(int64_t length);
+  TensorList (*inputs)(int64_t length);
   int64_t first;  // length
 };
 constexpr Decoding kDecodings[] = {{"one token a call, with a cache", token_with_cache, 64},
@@ -83,14 +83,14 @@ struct BindTimes {
 };
 
 // A call with another length than the last, then one with the same: what the first takes longer is binding.
-BindTimes measure(const NarrowDecoder& model, const Decoding& decoding, int64_t lengths) {
+BindTimes measure_binding(const NarrowDecoder& model, const Decoding& decoding, int64_t lengths) {
   auto fast = compile(model, {.name = "decoder"});
   BindTimes times;
-  auto check = [&](const Tensors& in) {
-    const Tensors expected = model(in), got = fast(in);
+  auto check = [&](const TensorList& in) {
+    const TensorList expected = model(in), got = fast(in);
     times.equal_bits = bitwise_equal(expected, got) && times.equal_bits;
   };
-  auto time = [&](auto& f, const Tensors& in) {
+  auto time = [&](auto& f, const TensorList& in) {
     const double start = now_us();
     (void)f(in);
     return now_us() - start;
@@ -104,9 +104,9 @@ BindTimes measure(const NarrowDecoder& model, const Decoding& decoding, int64_t 
     times.steps = profile.steps().size();
   }
   // After eager a call with the length of before, so that the caches are those of compiled calls.
-  Tensors last = decoding.inputs(length++);
+  TensorList last = decoding.inputs(length++);
   for (int64_t i = 0; i < lengths / 2; ++i) {
-    const Tensors in = decoding.inputs(length++);
+    const TensorList in = decoding.inputs(length++);
     eager.push_back(time(model, in));
     (void)fast(last);
     const double first = time(fast, in), again = time(fast, in);
@@ -119,10 +119,10 @@ BindTimes measure(const NarrowDecoder& model, const Decoding& decoding, int64_t 
     binding.push_back(bound.total_ns / 1e3);
     times.bound_steps = std::max(times.bound_steps, bound.steps);
   }
-  std::vector<Tensors> inputs;
+  std::vector<TensorList> inputs;
   for (int64_t i = 1; i <= kTurns; ++i) inputs.push_back(decoding.inputs(length - i));
   for (int64_t i = 0; i < lengths; ++i) {
-    const Tensors& in = inputs[static_cast<size_t>(i % kTurns)];
+    const TensorList& in = inputs[static_cast<size_t>(i % kTurns)];
     (void)model(in);  // its data are in the cache then
     const double first = time(fast, in), again = time(fast, in);
     if (i >= kTurns) turns.push_back(first - again);
@@ -143,7 +143,7 @@ int bench_bind(const BenchOptions& options) {
   nlohmann::json list = nlohmann::json::array();
   for (const Decoding& decoding : kDecodings) {
     const BindTimes t =
-        measure(model, decoding, options.length ? std::max<int64_t>(options.length, 2 * kTurns) : kLengths);
+        measure_binding(model, decoding, options.length ? std::max<int64_t>(options.length, 2 * kTurns) : kLengths);
     const double each = t.fresh_us / static_cast<double>(t.steps);
     const double bind_ns_a_step = t.bind_us * 1e3 / static_cast<double>(std::max<int64_t>(t.bound_steps, 1));
     good = good && t.equal_bits && t.fallbacks == 0;

@@ -129,7 +129,7 @@ void check(const CudaCase& c, const Tile& tile, std::span<const ir::ReferenceTen
   run.error = error / largest;
 }
 
-CudaRun run_case(const CudaCase& c, double seconds) {
+CudaRun run_cuda_case(const CudaCase& c, double seconds) {
   CudaRun run;
   ir::Graph graph = c.graph;
   ir::run_pipeline(graph);
@@ -175,7 +175,7 @@ double gbps_of(const CudaCase& c, const CudaRun& r) {
   return 1e-3 * static_cast<double>(c.floor_bytes()) / r.us.median;
 }
 
-nlohmann::json to_json(const CudaCase& c, const CudaRun& r, double roof) {
+nlohmann::json case_json(const CudaCase& c, const CudaRun& r, double roof) {
   return {{"name", c.name},
           {"sizes", c.sizes},
           {"dtype", name_of(c.dtype)},
@@ -194,7 +194,7 @@ nlohmann::json to_json(const CudaCase& c, const CudaRun& r, double roof) {
           {"good", r.good(c)}};
 }
 
-void print(const CudaCase& c, const CudaRun& r, double roof) {
+void print_case(const CudaCase& c, const CudaRun& r, double roof) {
   fmt::print("{:<17}{:>14}{:>6}", c.name, fmt::format("{}", fmt::join(c.sizes, "x")), name_of(c.dtype));
   if (!r.failure.empty()) return fmt::print("  {}\n", r.failure);
   fmt::print("{:>10.1f}{:>22}{:>9.0f}{:>8.0f}%{:>10}{:>10.0f}{:>10.1e}{}\n", r.us.median,
@@ -217,7 +217,7 @@ int bench_cuda(const BenchOptions& options) {
   bool good = true, all = true;
   for (const CudaCase& c : cases) {
     try {
-      runs.push_back(run_case(c, each));
+      runs.push_back(run_cuda_case(c, each));
     } catch (const Error& error) {  // the others are told all the same
       runs.emplace_back().failure = error.what();
       runs.back().us.median = std::nan("");
@@ -228,7 +228,7 @@ int bench_cuda(const BenchOptions& options) {
   if (all) roof = std::max(roof, copy_gbps(each));
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
-    for (size_t i = 0; i < cases.size(); ++i) list.push_back(to_json(cases[i], runs[i], roof));
+    for (size_t i = 0; i < cases.size(); ++i) list.push_back(case_json(cases[i], runs[i], roof));
     fmt::print("{}\n", nlohmann::json{{"name", "cuda"},
                                       {"device", device.name},
                                       {"arch", device.arch},
@@ -244,7 +244,7 @@ int bench_cuda(const BenchOptions& options) {
              device.arch, device.driver_version, cuda::nvrtc_version(), roof);
   fmt::print("{:<17}{:>14}{:>6}{:>10}{:>22}{:>9}{:>9}{:>10}{:>10}{:>10}\n", "", "sizes", "", "us", "(10% to 90%)",
              "GB/s", "of copy", "launches", "NVRTC ms", "error");
-  for (size_t i = 0; i < cases.size(); ++i) print(cases[i], runs[i], roof);
+  for (size_t i = 0; i < cases.size(); ++i) print_case(cases[i], runs[i], roof);
   return good ? 0 : 1;
 }
 

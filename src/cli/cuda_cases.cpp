@@ -8,7 +8,7 @@ using ir::Graph;
 using ir::Operand;
 using ir::ValueId;
 
-ValueId call(Graph& g, OpId op, const std::vector<ValueId>& operands, std::vector<Attr> attributes = {}) {
+ValueId call_op(Graph& g, OpId op, const std::vector<ValueId>& operands, std::vector<Attr> attributes = {}) {
   std::vector<Operand> list;
   for (ValueId v : operands) list.push_back(Operand::value(v));
   return g.add(op, std::move(list), std::move(attributes));
@@ -61,30 +61,30 @@ std::vector<CudaCase> cuda_cases() {
     };
     add("gelu(x) * y + z", {64 << 20}, Repeats::rows, rounding, [](Graph& g, const Shape& s) {
       const ValueId x = s.input(), y = s.input(), z = s.input();
-      return call(g, OpId::add, {call(g, OpId::mul, {call(g, OpId::gelu, {x}), y}), z});
+      return call_op(g, OpId::add, {call_op(g, OpId::mul, {call_op(g, OpId::gelu, {x}), y}), z});
     });
     for (auto [rows, columns] : {std::pair<int64_t, int64_t>{8192, 4096}, {65536, 1024}, {16, 1 << 20}})
       add("softmax", {rows, columns}, Repeats::rows, rounding,
-          [](Graph& g, const Shape& s) { return call(g, OpId::softmax, {s.input()}, {Attr::of(int64_t{1})}); });
+          [](Graph& g, const Shape& s) { return call_op(g, OpId::softmax, {s.input()}, {Attr::of(int64_t{1})}); });
     add("layer_norm", {8192, 4096}, Repeats::rows, rounding, [](Graph& g, const Shape& s) {
       const ValueId x = s.input(), weight = s.row(), bias = s.row();
-      return call(g, OpId::layer_norm, {x, weight, bias}, {Attr::of(Dims{s.dims[1]})});
+      return call_op(g, OpId::layer_norm, {x, weight, bias}, {Attr::of(Dims{s.dims[1]})});
     });
     add("rms_norm", {8192, 4096}, Repeats::rows, rounding, [](Graph& g, const Shape& s) {
       const ValueId x = s.input(), weight = s.row();
-      return call(g, OpId::rms_norm, {x, weight}, {Attr::of(Dims{s.dims[1]})});
+      return call_op(g, OpId::rms_norm, {x, weight}, {Attr::of(Dims{s.dims[1]})});
     });
     add("row sum", {8192, 4096}, Repeats::rows, rounding, [](Graph& g, const Shape& s) {
-      return call(g, OpId::sum, {s.input()}, {along(1), Attr::of(false)});
+      return call_op(g, OpId::sum, {s.input()}, {along(1), Attr::of(false)});
     });
     add("full sum", {64 << 20}, Repeats::sums, rounding, [](Graph& g, const Shape& s) {
-      return call(g, OpId::sum, {s.input()}, {along(0), Attr::of(false)});
+      return call_op(g, OpId::sum, {s.input()}, {along(0), Attr::of(false)});
     });
     add("column sum", {65536, 1024}, Repeats::sums, rounding, [](Graph& g, const Shape& s) {
-      return call(g, OpId::sum, {s.input()}, {along(0), Attr::of(false)});
+      return call_op(g, OpId::sum, {s.input()}, {along(0), Attr::of(false)});
     });
     add("transposed copy", {8192, 8192}, Repeats::columns, 0, [](Graph& g, const Shape& s) {
-      return call(g, OpId::permute, {s.input()}, {Attr::of(Dims{1, 0})});
+      return call_op(g, OpId::permute, {s.input()}, {Attr::of(Dims{1, 0})});
     });
   }
   return list;

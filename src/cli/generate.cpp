@@ -143,8 +143,9 @@ bool scale_in(const StateDict& weights, const std::string& module) {
 
 /// The model, its weights, and the part of it that gives what the logits are made of.
 template <class Model, class Cache, class ModelConfig, class Logits>
-LanguageModel made(const std::string& type, const ModelConfig& config, int64_t vocabulary, int64_t positions,
-                   const StateDict& read, const std::string& weight_format, const Logits& logits) {
+LanguageModel made_language_model(const std::string& type, const ModelConfig& config, int64_t vocabulary,
+                                  int64_t positions, const StateDict& read, const std::string& weight_format,
+                                  const Logits& logits) {
   Model model = [&] {
     const nn::SkipInit skip;
     Model blank(config);
@@ -232,14 +233,14 @@ LanguageModel read_language_model(const std::string& folder, const std::string& 
   LanguageModel model;
   try {
     if (type == "gpt2")
-      model = made<models::GPT2LMHeadModel, models::GPT2Cache>(
+      model = made_language_model<models::GPT2LMHeadModel, models::GPT2Cache>(
           type, gpt2, gpt2.vocab_size, gpt2.n_positions, weights, weight_format,
           [](models::GPT2LMHeadModel m, const Tensor& ids, models::GPT2Cache& cache, int64_t position) {
             const Tensor h = m->transformer(ids, cache, position);
             return m->logits(h.select(1, -1)).flatten();
           });
     else
-      model = made<models::LlamaForCausalLM, models::LlamaCache>(
+      model = made_language_model<models::LlamaForCausalLM, models::LlamaCache>(
           type, llama, llama.vocab_size, llama.max_position_embeddings, weights, weight_format,
           [](models::LlamaForCausalLM m, const Tensor& ids, models::LlamaCache& cache, int64_t position) {
             return m->lm_head(m->model(ids, cache, position).select(1, -1)).flatten();

@@ -16,7 +16,7 @@ nlohmann::json expected_values(const std::string& folder) {
   return conformance::read_json(path_in(folder, "expected.json"));
 }
 
-std::string text_of(const std::string& folder) {
+std::string file_text(const std::string& folder) {
   const std::string path = path_in(folder, "text.txt");
   return runtime::read_file(path, path);
 }
@@ -178,7 +178,7 @@ DemoModel demo_model(const std::string& name, const std::string& data) {
   }
   if (name == "bytegpt") {
     auto gpt = loaded(ByteGpt(), path_in(folder, "bytegpt.safetensors"));
-    auto text = std::make_shared<std::string>(text_of(folder));
+    auto text = std::make_shared<std::string>(file_text(folder));
     DemoModel model;
     model.name = name;
     model.metric = "bits per byte";

@@ -22,7 +22,7 @@ double largest(const Tensor& t) { return t.numel() ? t.to(kFloat64).abs().max().
 double length(const Tensor& t) { return t.to(kFloat64).norm().item<double>(); }
 
 /// What one step of training gave.
-struct Step {
+struct CheckedStep {
   Tensor output, loss;  // without gradients; a whole compiled step gives no output
   StateDict gradients, buffers;
 };
@@ -81,7 +81,7 @@ class FileCheck {
       fail(what, "other bits than eager's");
   }
 
-  void judge_step(const Step& step) {
+  void judge_step(const CheckedStep& step) {
     if (step.output.defined()) judge_output("train_output", step.output);
     const Tensor& loss = file_.tensors.at("loss");
     judge("loss", step.loss.reshape(loss.sizes()), loss, largest, kLossBound * std::max(1.0, largest(loss)));
@@ -121,7 +121,7 @@ class FileCheck {
     if (found == of_double_.end() || !found->second.defined() || found->second.sizes() != expected.sizes()) return "";
     return fmt::format("; in double off by {:.1g}", length(found->second - expected.to(kFloat64)));
   }
-  void judge_compiled(const Step& step) {
+  void judge_compiled(const CheckedStep& step) {
     judge_step(step);
     if (step.output.defined()) same_bits("train_output", step.output, eager_.output);
     same_bits("loss", step.loss, eager_.loss);
@@ -137,8 +137,8 @@ class FileCheck {
     model.module->zero_grad();
     model.module->train();
   }
-  Step end(ZooModel& model, const Tensor& output, const Tensor& loss) const {
-    Step step{output.defined() ? output.detach() : Tensor(), loss.detach(), {}, {}};
+  CheckedStep end(ZooModel& model, const Tensor& output, const Tensor& loss) const {
+    CheckedStep step{output.defined() ? output.detach() : Tensor(), loss.detach(), {}, {}};
     // A tied one has one gradient; the file may give it under each name.
     std::set<const void*> seen;
     for (const auto& [name, p] : model.module->named_parameters())
@@ -213,7 +213,7 @@ class FileCheck {
   StateDict gradients_;
   double longest_ = 0;
   Tensor eval_output_;
-  Step eager_;
+  CheckedStep eager_;
   StateDict of_double_;  // gradients, once they were asked for
 };
 

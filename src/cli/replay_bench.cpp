@@ -13,7 +13,7 @@ namespace {
 
 // What an op costs is the slope between these: the call itself costs nothing then.
 constexpr int kShort = 128, kLong = 384;
-constexpr int64_t kElements = 16;
+constexpr int64_t kFewElements = 16;
 
 /// An op of a chain: x is what the op before it gave, y comes from outside.
 struct Chain {
@@ -43,7 +43,7 @@ Function function_of(const Chain& chain, int ops, Recorded recorded) {
     if (recorded != Recorded::derivative) return std::vector<Tensor>{z.detach()};
     std::vector<Tensor> leaves{x};
     if (chain.y_has_gradient) leaves.push_back(y);
-    return autograd::grad({z}, leaves, {ones({kElements})});
+    return autograd::grad({z}, leaves, {ones({kFewElements})});
   };
 }
 
@@ -53,8 +53,8 @@ struct OpTimes {
   bool good = true;  // the same bits, one program without a break or fallback
 };
 
-OpTimes measure(const Chain& chain, Recorded recorded, double seconds) {
-  Tensor x = linspace(0.5, 1, kElements), y = linspace(0.99, 1.01, kElements);
+OpTimes measure_ops(const Chain& chain, Recorded recorded, double seconds) {
+  Tensor x = linspace(0.5, 1, kFewElements), y = linspace(0.99, 1.01, kFewElements);
   if (recorded != Recorded::op) x.requires_grad_(), y.requires_grad_(chain.y_has_gradient);
   const Function few = function_of(chain, kShort, recorded), many = function_of(chain, kLong, recorded);
   auto fast_few = compile(few), fast_many = compile(many);
@@ -80,14 +80,14 @@ int bench_replay(const BenchOptions& options) {
     fmt::print(
         "ns an op of {} floats: slope between chains of {} and {} ops, {} threads\n"
         "{:<30}{:>16}{:>16}{:>22}\n",
-        kElements, kShort, kLong, num_threads(), "compiled, checked (eager)", "recorded", "and its tape",
+        kFewElements, kShort, kLong, num_threads(), "compiled, checked (eager)", "recorded", "and its tape",
         "and its derivative");
   for (const Chain& chain : kChains) {
     nlohmann::json row = {{"name", chain.name}, {"what", chain.what}};
     std::string line = fmt::format("{:<30}", chain.what);
     for (const Recorded recorded : {Recorded::op, Recorded::tape, Recorded::derivative}) {
       const OpTimes times =
-          measure(chain, recorded, options.seconds / static_cast<double>(std::size(kChains) * kRecorded.size()));
+          measure_ops(chain, recorded, options.seconds / static_cast<double>(std::size(kChains) * kRecorded.size()));
       good = good && times.good;
       const std::string name = kRecorded[static_cast<size_t>(recorded)];
       row[name + "_ns"] = times.compiled_ns, row["eager_" + name + "_ns"] = times.eager_ns;
@@ -100,7 +100,7 @@ int bench_replay(const BenchOptions& options) {
   if (options.json)
     fmt::print("{}\n", nlohmann::json{{"name", "replay"},
                                       {"threads", num_threads()},
-                                      {"elements", kElements},
+                                      {"elements", kFewElements},
                                       {"ops", {kShort, kLong}},
                                       {"ns_per_op", rows[0]["op_ns"]},
                                       {"rows", rows},

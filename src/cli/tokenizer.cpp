@@ -67,6 +67,9 @@ const std::array<std::string, 256>& alphabet() {
   return letters;
 }
 
+}  // namespace
+namespace tokens {
+
 struct FreeCode {
   void operator()(pcre2_code* code) const { pcre2_code_free(code); }
 };
@@ -127,6 +130,11 @@ struct AddedToken {
   bool special = false, strips_left = false, strips_right = false;
 };
 
+}  // namespace tokens
+namespace {
+
+using tokens::AddedToken, tokens::kByteLevelPattern, tokens::Splitter;
+
 [[noreturn]] void refuse(const std::string& field, const std::string& got, const std::string& expected) {
   throw Error(fmt::format("{}: got {}, expected {}", field, got, expected));
 }
@@ -135,7 +143,7 @@ const Json* find(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
-std::string text_of(const Json& object, const char* key, const std::string& field) {
+std::string text_field(const Json& object, const char* key, const std::string& field) {
   const Json* value = find(object, key);
   if (!value || !value->is_string()) refuse(field, value ? value->dump() : "nothing", "a text");
   return value->get<std::string>();
@@ -208,7 +216,7 @@ void Tokenizer::Tables::read(const Json& json) {
     refuse("normalizer", normalizer->dump().substr(0, 80), "none: texts are taken as they are");
   const Json* model = find(json, "model");
   if (!model) refuse("model", "nothing", "a byte-level BPE");
-  if (const std::string type = text_of(*model, "type", "model.type"); type != "BPE")
+  if (const std::string type = text_field(*model, "type", "model.type"); type != "BPE")
     refuse("model.type", "\"" + type + "\"", "\"BPE\"");
   const Json* pre = find(json, "pre_tokenizer");
   if (pre) read_pre_tokenizer(*pre);
@@ -219,7 +227,7 @@ void Tokenizer::Tables::read(const Json& json) {
 }
 
 void Tokenizer::Tables::read_pre_tokenizer(const Json& json) {
-  const std::string type = text_of(json, "type", "pre_tokenizer.type");
+  const std::string type = text_field(json, "type", "pre_tokenizer.type");
   if (type == "Sequence") {
     const Json* list = find(json, "pretokenizers");
     if (!list || !list->is_array()) refuse("pre_tokenizer.pretokenizers", "none", "a list");
@@ -236,8 +244,8 @@ void Tokenizer::Tables::read_pre_tokenizer(const Json& json) {
     const Json* pattern = find(json, "pattern");
     if (!pattern || !pattern->is_object() || pattern->size() != 1) refuse("pre_tokenizer.pattern", "none", "one");
     const bool literal = find(*pattern, "String") != nullptr;
-    Splitter splitter(text_of(*pattern, literal ? "String" : "Regex", "pre_tokenizer.pattern"), literal);
-    const std::string behavior = text_of(json, "behavior", "pre_tokenizer.behavior");
+    Splitter splitter(text_field(*pattern, literal ? "String" : "Regex", "pre_tokenizer.pattern"), literal);
+    const std::string behavior = text_field(json, "behavior", "pre_tokenizer.behavior");
     if (behavior != "Isolated" && behavior != "Removed")
       refuse("pre_tokenizer.behavior", "\"" + behavior + "\"", "\"Isolated\" or \"Removed\"");
     if (behavior == "Removed") (flag_of(json, "invert", false) ? splitter.keep_rest : splitter.keep_matches) = false;
@@ -303,7 +311,7 @@ void Tokenizer::Tables::read_added(const Json& list) {
   if (!list.is_array()) refuse("added_tokens", "no list", "a list");
   for (const Json& entry : list) {
     AddedToken token;
-    token.text = text_of(entry, "content", "added_tokens.content");
+    token.text = text_field(entry, "content", "added_tokens.content");
     const Json* number = find(entry, "id");
     token.number = number_of(number ? *number : Json(), "added_tokens.id");
     token.special = flag_of(entry, "special", false);
@@ -320,7 +328,7 @@ void Tokenizer::Tables::read_added(const Json& list) {
 }
 
 void Tokenizer::Tables::read_post_processor(const Json& json) {
-  const std::string type = text_of(json, "type", "post_processor.type");
+  const std::string type = text_field(json, "type", "post_processor.type");
   if (type == "Sequence") {
     const Json* list = find(json, "processors");
     if (!list || !list->is_array()) refuse("post_processor.processors", "none", "a list");
@@ -335,7 +343,7 @@ void Tokenizer::Tables::read_post_processor(const Json& json) {
         continue;
       }
       const Json* named = find(item, "SpecialToken");
-      const std::string name = named ? text_of(*named, "id", "post_processor.single") : "";
+      const std::string name = named ? text_field(*named, "id", "post_processor.single") : "";
       const Json* entry = specials ? find(*specials, name.c_str()) : nullptr;
       const Json* ids = entry ? find(*entry, "ids") : nullptr;
       if (!ids || !ids->is_array()) refuse("post_processor.special_tokens", "no numbers of '" + name + "'", "some");

@@ -51,7 +51,7 @@ void apply(Recipe& recipe, const RecipeNumbers& numbers) {
       field = static_cast<std::remove_reference_t<decltype(field)>>(at->second);
   });
 }
-RecipeNumbers numbers_of(const Recipe& recipe) {
+RecipeNumbers recipe_numbers(const Recipe& recipe) {
   RecipeNumbers numbers;
   for_each_field(recipe,
                  [&](std::string_view name, auto field) { numbers[std::string(name)] = static_cast<double>(field); });
@@ -264,7 +264,7 @@ StateDict Training::state() {
 }
 
 void Training::save(const std::string& path) {
-  RecipeNumbers numbers = numbers_of(recipe_);
+  RecipeNumbers numbers = recipe_numbers(recipe_);
   numbers[kStep] = static_cast<double>(step_);
   if (task_.text_print) numbers[kText] = *task_.text_print;
   save_checkpoint(

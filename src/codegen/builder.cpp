@@ -12,8 +12,6 @@
 namespace ingot::codegen {
 namespace {
 
-bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
-
 bool is_commutative(Op op) {
   switch (op) {
     case Op::add:
@@ -40,13 +38,13 @@ uint64_t all_ones(Type type) { return type == Type::mask ? 1 : type == Type::i32
 uint64_t sign_mask(Type t) { return codegen::size_of(t) == 4 ? uint64_t(1) << 31 : uint64_t(1) << 63; }
 
 /// The value of a float constant.
-double number(const Node& n) {
+double number_of(const Node& n) {
   return n.type == Type::f64 ? std::bit_cast<double>(n.imm) : std::bit_cast<float>(static_cast<uint32_t>(n.imm));
 }
 
 /// x / c and x * (1 / c) are equal for every x where both are powers of two and 1 / c is normal.
 bool has_exact_reciprocal(const Node& n) {
-  double c = number(n), limit = n.type == Type::f32 ? 0x1p126 : 0x1p1022;
+  double c = number_of(n), limit = n.type == Type::f32 ? 0x1p126 : 0x1p1022;
   int exponent;
   return std::abs(std::frexp(c, &exponent)) == 0.5 && std::abs(c) <= limit && std::abs(c) >= 1 / limit;
 }
@@ -156,7 +154,7 @@ Value Builder::simplify(const Node& n) {
     case Op::div:
       if (b_is_number(1)) return n.a;
       if (is_float(n.type) && is_constant(n.b) && has_exact_reciprocal(kernel_.nodes[n.b]))
-        return (Expr{this, n.a} * (1 / number(kernel_.nodes[n.b]))).value;
+        return (Expr{this, n.a} * (1 / number_of(kernel_.nodes[n.b]))).value;
       return kNone;
     case Op::fma:
       if (b_is_number(1)) return (Expr{this, n.a} + Expr{this, n.c}).value;

@@ -80,7 +80,6 @@ constexpr const OpRow& row_of(Op op) { return kOps[static_cast<int>(op)]; }
 constexpr const char* kAccesses[] = {"dense", "uniform", "strided"};
 constexpr const char* kTypes[] = {"f32", "f64", "i32", "i64", "mask"};
 
-bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
 bool is_index(Combiner c) { return c == Combiner::argmax || c == Combiner::argmin; }
 
 /// Checks one kernel; `fail` carries the kernel's text.

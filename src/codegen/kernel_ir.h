@@ -20,6 +20,7 @@ namespace ingot::codegen {
 /// Type of a value in a register. f16 and bf16 live as f32, i16, i8 and u8 as i32 (wrapped to their range), bool as
 /// mask.
 enum class Type : uint8_t { f32, f64, i32, i64, mask };
+constexpr bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
 Type register_type(DType d);
 /// The dtype that holds a register of this type in memory as it is.
 DType memory_type(Type t);

@@ -6,6 +6,7 @@
 
 #include "compile/compile.h"
 #include "conformance/interpreter.h"
+#include "conformance/judge.h"
 #include "conformance/tensors.h"
 #include "eager/autograd/autograd.h"
 #include "eager/ops/functions.h"
@@ -22,8 +23,8 @@ ir::ReferenceTensor values(const CaseTensor& t) {
 }
 
 /// What one run is given. None of it is a view of anything to the tape.
-struct Given {
-  Given(const Case& c, Storage storage, const Change& change = {}) {
+struct GivenGradients {
+  GivenGradients(const Case& c, Storage storage, const Change& change = {}) {
     const NoGradGuard no_grad;
     pool.emplace(storage, c, change);
     for (const auto& [output, cotangent] : c.gradients->cotangents)
@@ -49,7 +50,7 @@ struct Given {
 };
 
 /// The results, and behind them the gradients.
-std::vector<Tensor> backward(const Case& c, const Given& given, const std::vector<Tensor>& tensors,
+std::vector<Tensor> backward(const Case& c, const GivenGradients& given, const std::vector<Tensor>& tensors,
                              std::vector<Tensor> results) {
   if (results.size() != c.outputs.size())
     throw Error(std::to_string(results.size()) + " results, expected " + std::to_string(c.outputs.size()));
@@ -69,12 +70,12 @@ std::vector<Tensor> backward(const Case& c, const Given& given, const std::vecto
   return results;
 }
 
-std::vector<CaseTensor> run_now(const Case& c, const BoundCase& bound, const Given& given) {
+std::vector<CaseTensor> run_now(const Case& c, const BoundCase& bound, const GivenGradients& given) {
   const std::vector<Tensor> tensors = given.all();
   return read(backward(c, given, tensors, bound([&](const CaseTensor& t) { return given.pool->find(t, tensors); })));
 }
 
-std::vector<CaseTensor> run_compiled(const Case& c, const BoundCase& bound, const Given& given, bool whole,
+std::vector<CaseTensor> run_compiled(const Case& c, const BoundCase& bound, const GivenGradients& given, bool whole,
                                      Outcome& outcome) {
   auto forward = [&](const std::vector<Tensor>& tensors) {
     return bound([&](const CaseTensor& t) { return given.pool->find(t, tensors); });
@@ -90,8 +91,6 @@ std::vector<CaseTensor> run_compiled(const Case& c, const BoundCase& bound, cons
   note_source(compiled.explain(), runtime::host_target().isa, outcome);
   return all;
 }
-
-bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 /// What gradients must be, and how near they must come to it.
 struct Expected {
@@ -159,7 +158,9 @@ double largest_of(const CaseTensor& t) {
 
 // Two roundings of what is as large as any gradient or cotangent: of the result that a rule reads, and of the gradient.
 Expected rounded_gradients(const Case& c, const BoundCase& bound, DType rounded) {
-  const Given given(c, Storage::dense, [&](const CaseTensor& t) { return cast(t, DType::f32, {rounded, DType::f64}); });
+  const GivenGradients given(c, Storage::dense, [&](const CaseTensor& t) {
+    return cast(t, DType::f32, {rounded, DType::f64});
+  });
   const InterpretedScope scope(false);
   const std::vector<CaseTensor> all = run_now(c, bound, given);
   const auto first = all.end() - static_cast<std::ptrdiff_t>(given.inputs.size());
@@ -187,7 +188,7 @@ Outcome run_gradients(const Case& c, const BoundCase& bound, GradientWay way, st
   // Commands record no gradients.
   const EnableGradGuard enable_grad;
   const Change change = [&](const CaseTensor& t) { return cast(t, DType::f32, {*rounded}); };
-  auto given = [&](Storage storage) { return Given(c, storage, rounded ? change : Change()); };
+  auto given = [&](Storage storage) { return GivenGradients(c, storage, rounded ? change : Change()); };
   const size_t results = c.outputs.size();
   Outcome outcome;
   {

@@ -11,8 +11,8 @@
 namespace ingot::conformance {
 namespace {
 
-ir::ReferenceTensor read(const Tensor& tensor) {
-  const detail::TensorImpl& t = *tensor.impl();
+ir::ReferenceTensor numbers_of(const Tensor& tensor) {
+  const ingot::detail::TensorImpl& t = *tensor.impl();
   std::string bytes;
   bytes.reserve(eager::count(t.sizes) * size_of(t.dtype));
   const char* data = eager::data_of(t);
@@ -21,7 +21,7 @@ ir::ReferenceTensor read(const Tensor& tensor) {
 }
 
 void write(const ir::ReferenceTensor& from, const Tensor& tensor) {
-  const detail::TensorImpl& t = *tensor.impl();
+  const ingot::detail::TensorImpl& t = *tensor.impl();
   std::string bytes(from.size() * size_of(t.dtype), '\0');
   from.to_bytes(bytes.data());
   const char* next = bytes.data();
@@ -49,7 +49,7 @@ void InterpretedScope::give_view(const eager::OpCall& call, const ir::ReferenceT
   eager::set_interceptor(stage(), previous_);
   eager::dispatch(call, outputs);
   eager::set_interceptor(stage(), this);
-  const ir::ReferenceTensor got = read(outputs[0]);
+  const ir::ReferenceTensor got = numbers_of(outputs[0]);
   if (!(got.shape == expected.shape)) throw Error("a view of another shape than the reference's");
   for (int64_t i = 0; i < got.size(); ++i)
     if (got.at(i) != expected.at(i) && got.at(i) == got.at(i))
@@ -66,7 +66,7 @@ void InterpretedScope::call(const eager::OpCall& call, std::span<Tensor> outputs
     } else if (o.kind == eager::Operand::Kind::scalar) {
       operands.push_back(constant(o));
     } else {
-      inputs.push_back(read(*o.tensor));
+      inputs.push_back(numbers_of(*o.tensor));
       const Ints& shape = inputs.back().shape;
       operands.push_back(ir::Operand::value(graph.add_input(inputs.back().dtype, Dims(shape.begin(), shape.end()))));
     }

@@ -12,7 +12,9 @@ namespace {
 
 using ir::ReferenceTensor;
 
-ReferenceTensor read(const CaseTensor& t) { return ReferenceTensor::from_bytes(t.dtype, t.shape, t.bytes.data()); }
+ReferenceTensor numbers_of(const CaseTensor& t) {
+  return ReferenceTensor::from_bytes(t.dtype, t.shape, t.bytes.data());
+}
 
 std::string text(const Ints& shape) {
   std::string s = "[";
@@ -25,8 +27,6 @@ std::string text(double x) {
   std::snprintf(buffer, sizeof buffer, "%.17g", x);
   return buffer;
 }
-
-bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 bool close(const Case& c, DType dtype, double got, double expected) {
   // What rounding makes of the reference is right, whatever the bound: it may overflow to infinity.
@@ -44,7 +44,7 @@ bool choice_is_open(const Case& c, size_t output) {
 
 /// True if every index selects the value that stands beside it.
 bool selects(const Case& c, const ReferenceTensor& values, const ReferenceTensor& indices) {
-  const ReferenceTensor input = read(c.args[0].tensor);
+  const ReferenceTensor input = numbers_of(c.args[0].tensor);
   const CaseValue* given = c.find(c.op == "topk" ? 2 : c.op == "kthvalue" ? 2 : 1, "dim");
   int64_t rank = static_cast<int64_t>(input.shape.size());
   int64_t dim = given && given->is(CaseValue::Kind::integer) ? given->integer : -1;
@@ -62,7 +62,7 @@ bool selects(const Case& c, const ReferenceTensor& values, const ReferenceTensor
 }
 
 std::string judge_values(const Case& c, const CaseOutput& output, const ReferenceTensor& got) {
-  const ReferenceTensor expected = read(output.expected);
+  const ReferenceTensor expected = numbers_of(output.expected);
   for (int64_t i = 0; i < got.size(); ++i) {
     bool right = got.floating() ? close(c, got.dtype, got.real[i], expected.at(i))
                                 : !expected.floating() && got.integer[i] == expected.integer[i];
@@ -86,9 +86,9 @@ std::string judge(const Case& c, std::span<const CaseTensor> results) {
       return which + "dtype " + std::string(name_of(result.dtype)) + ", expected " + std::string(name_of(output.dtype));
     if (!(result.shape == output.expected.shape))
       return which + "shape " + text(result.shape) + ", expected " + text(output.expected.shape);
-    ReferenceTensor got = read(result);
+    ReferenceTensor got = numbers_of(result);
     std::string wrong = judge_values(c, output, got);
-    if (!wrong.empty() && choice_is_open(c, i) && selects(c, read(results[0]), got)) wrong.clear();
+    if (!wrong.empty() && choice_is_open(c, i) && selects(c, numbers_of(results[0]), got)) wrong.clear();
     if (!wrong.empty()) return which + wrong;
   }
   return {};

@@ -37,9 +37,9 @@ Tensor make_tensor(const CaseTensor& t, Storage storage, bool reversed) {
   return result;
 }
 
-CaseTensor read(const Tensor& tensor) {
+CaseTensor read_one(const Tensor& tensor) {
   eager::materialize(tensor, "conformance", Location());
-  const detail::TensorImpl& t = *tensor.impl();
+  const ingot::detail::TensorImpl& t = *tensor.impl();
   CaseTensor result{t.dtype, t.sizes, {}, {}};
   int64_t size = size_of(t.dtype);
   result.bytes.reserve(eager::count(t.sizes) * size);
@@ -53,7 +53,7 @@ Tensor make(const CaseTensor& t, Storage storage) { return make_tensor(t, storag
 
 std::vector<CaseTensor> read(const std::vector<Tensor>& tensors) {
   std::vector<CaseTensor> results;
-  for (const Tensor& t : tensors) results.push_back(read(t));
+  for (const Tensor& t : tensors) results.push_back(read_one(t));
   return results;
 }
 

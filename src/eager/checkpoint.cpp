@@ -14,7 +14,7 @@ constexpr const char* kVersion = "1";
 constexpr const char *kModel = "model", *kOptimizer = "optimizer", *kScheduler = "scheduler", *kGenerator = "generator",
                      *kNumbers = "numbers";
 
-void put(StateDict& all, const std::string& part, const StateDict& state) {
+void put_part(StateDict& all, const std::string& part, const StateDict& state) {
   for (const auto& [name, t] : state) all[part + "." + name] = t;
 }
 
@@ -38,10 +38,10 @@ bool is_part(std::string_view name) {
 void save_checkpoint(const std::string& path, const Checkpoint& parts, Location location) {
   const NoGradGuard no_grad;
   StateDict all;
-  if (parts.model) put(all, kModel, parts.model->state_dict());
-  if (parts.optimizer) put(all, kOptimizer, parts.optimizer->state_dict());
-  if (parts.scheduler) put(all, kScheduler, parts.scheduler->state_dict());
-  if (parts.generator) put(all, kGenerator, {{"state", parts.generator->get_state()}});
+  if (parts.model) put_part(all, kModel, parts.model->state_dict());
+  if (parts.optimizer) put_part(all, kOptimizer, parts.optimizer->state_dict());
+  if (parts.scheduler) put_part(all, kScheduler, parts.scheduler->state_dict());
+  if (parts.generator) put_part(all, kGenerator, {{"state", parts.generator->get_state()}});
   for (const auto& [name, number] : parts.numbers) all[std::string(kNumbers) + "." + name] = tensor(number, kFloat64);
   save(all, path, {{kFormat, kVersion}}, location);
 }

@@ -21,7 +21,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 /// Cuts off and returns what stands before the separator; the whole text if there is none.
-std::string_view cut(std::string_view* text, std::string_view separator) {
+std::string_view cut_word(std::string_view* text, std::string_view separator) {
   size_t at = text->find(separator);
   std::string_view head = text->substr(0, at);
   *text = at == std::string_view::npos ? std::string_view() : text->substr(at + separator.size());
@@ -58,9 +58,9 @@ void parse_words(std::string_view words, OpInfo* op, ArgInfo* argument) {
     return position;
   };
   while (!words.empty()) {
-    const std::string_view word = cut(&words, " ");
+    const std::string_view word = cut_word(&words, " ");
     if (word == "in" || word == "around") {
-      const std::string given(cut(&words, " "));
+      const std::string given(cut_word(&words, " "));
       const size_t dots = given.find("..");
       check.kind = dots == std::string::npos ? Kind::positions : Kind::interval;
       check.wraps = word == "around";
@@ -76,7 +76,7 @@ void parse_words(std::string_view words, OpInfo* op, ArgInfo* argument) {
         check.dim = static_cast<int>(number(given));
       }
     } else if (word == "except") {
-      check.ignored = attribute(cut(&words, " "));
+      check.ignored = attribute(cut_word(&words, " "));
     } else if (word == "weights") {
       check.kind = Kind::weights;
     } else if (word == "finished") {
@@ -86,14 +86,15 @@ void parse_words(std::string_view words, OpInfo* op, ArgInfo* argument) {
     } else if (word == "at_least" || word == "above") {
       check.kind = Kind::order;
       check.strict = word == "above";
-      INGOT_CHECK(operand_position(*op, cut(&words, " ")) + 1 == operand_position(*op, argument->name), argument->name);
+      INGOT_CHECK(operand_position(*op, cut_word(&words, " ")) + 1 == operand_position(*op, argument->name),
+                  argument->name);
     } else if (word == "held" || word == "lower" || word == "upper") {
       check.kind = Kind::held;
       if (word != "held") check.bound = word == "lower" ? DataCheck::Bound::lower : DataCheck::Bound::upper;
     } else if (word == "with") {
-      check.with = attribute(cut(&words, " "));
+      check.with = attribute(cut_word(&words, " "));
     } else if (word == "without") {
-      check.without = operand_position(*op, cut(&words, " "));
+      check.without = operand_position(*op, cut_word(&words, " "));
       INGOT_CHECK(check.without >= 0, argument->name);
     } else {
       size_t settling = 0;
@@ -108,9 +109,9 @@ void parse_words(std::string_view words, OpInfo* op, ArgInfo* argument) {
 ArgInfo parse_argument(std::string_view text, std::string_view* words) {
   ArgInfo argument;
   std::string_view rest = text;
-  argument.name = cut(&rest, ":");
-  *words = cut(&rest, "=");
-  std::string_view kind = cut(words, " ");
+  argument.name = cut_word(&rest, ":");
+  *words = cut_word(&rest, "=");
+  std::string_view kind = cut_word(words, " ");
   if (!kind.empty() && kind.back() == '?') {
     argument.optional = true;
     kind.remove_suffix(1);
@@ -119,7 +120,7 @@ ArgInfo parse_argument(std::string_view text, std::string_view* words) {
     INGOT_CHECK(kind.back() == '}', std::string(text));
     argument.kind = ArgKind::mode;
     std::string_view words = kind.substr(1, kind.size() - 2);
-    while (!words.empty()) argument.modes.emplace_back(cut(&words, "|"));
+    while (!words.empty()) argument.modes.emplace_back(cut_word(&words, "|"));
   } else if (kind == "mask") {
     argument.kind = ArgKind::tensor;
     argument.mask = true;
@@ -128,7 +129,7 @@ ArgInfo parse_argument(std::string_view text, std::string_view* words) {
       std::string_view numbers = kind.substr(kind.find('{') + 1);
       numbers.remove_suffix(1);
       while (!numbers.empty())
-        argument.special.push_back(std::strtod(std::string(cut(&numbers, "|")).c_str(), nullptr));
+        argument.special.push_back(std::strtod(std::string(cut_word(&numbers, "|")).c_str(), nullptr));
       kind = kind.substr(0, kind.find('{'));
     }
     size_t number = 0;
@@ -145,11 +146,11 @@ ArgInfo parse_argument(std::string_view text, std::string_view* words) {
 std::string_view name_of(ArgKind kind) { return kKindNames[static_cast<int>(kind)]; }
 
 void parse_signature(std::string_view text, OpInfo* op) {
-  std::string_view arguments = cut(&text, "->");
+  std::string_view arguments = cut_word(&text, "->");
   if (!text.empty()) op->outputs = std::atoi(std::string(trimmed(text)).c_str());
   std::vector<std::string_view> words;
   while (!arguments.empty()) {
-    op->arguments.push_back(parse_argument(cut(&arguments, ","), &words.emplace_back()));
+    op->arguments.push_back(parse_argument(cut_word(&arguments, ","), &words.emplace_back()));
     const ArgInfo& argument = op->arguments.back();
     if (!is_operand(argument.kind)) continue;
     if (argument.kind == ArgKind::tensors) {

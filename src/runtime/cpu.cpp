@@ -160,9 +160,8 @@ const CacheSizes& cache_sizes() {
 }
 
 bool lines_conflict(int64_t stride, int64_t count) {
-  constexpr int64_t kLine = 64;
   const int64_t ways = cache_sizes().l2_ways, way = cache_sizes().l2 / ways;
-  const int64_t step = std::max(std::gcd(stride, way), kLine);
+  const int64_t step = std::max(std::gcd(stride, way), kCacheLine);
   return 2 * count > std::max<int64_t>(way / step, 1) * ways;
 }
 

@@ -17,6 +17,7 @@ Target target_of(Isa isa);
 /// Replaces host_target() from now on (tests compare levels in one process); nullopt goes back to the default.
 void set_host_target(std::optional<Target> target);
 
+inline constexpr int64_t kCacheLine = 64;  // bytes
 /// Bytes of cache that one core sees.
 struct CacheSizes {
   int64_t l1, l2, l3;

@@ -53,7 +53,7 @@ ModelReport report_on(const std::string& name, const std::string& data, const Ro
   return report;
 }
 
-nlohmann::json to_json(const ModelReport& r) {
+nlohmann::json model_json(const ModelReport& r) {
   nlohmann::json runs = nlohmann::json::array();
   for (const Run& run : r.runs)
     runs.push_back({{"batch", run.batch},
@@ -144,7 +144,7 @@ int run_demo(const CommonOptions& options) {
   }
   if (options.json) {
     nlohmann::json models = nlohmann::json::array();
-    for (const ModelReport& r : reports) models.push_back(to_json(r));
+    for (const ModelReport& r : reports) models.push_back(model_json(r));
     fmt::print("{}\n", nlohmann::json{{"threads", num_threads()},
                                       {"isa", runtime::host_target().str()},
                                       {"models", models},

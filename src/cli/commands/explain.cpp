@@ -63,7 +63,7 @@ namespace {
 
 using nlohmann::json;
 
-json to_json(const std::vector<Explanation::Op>& ops) {
+json explained_json(const std::vector<Explanation::Op>& ops) {
   json list = json::array();
   for (const auto& op : ops)
     list.push_back({{"value", op.value},
@@ -75,13 +75,13 @@ json to_json(const std::vector<Explanation::Op>& ops) {
   return list;
 }
 
-json to_json(const Explanation::Kernel& k, bool full) {
+json explained_json(const Explanation::Kernel& k, bool full) {
   json kernel = {{"name", k.name}, {"code_bytes", k.code_bytes}};
   if (full) kernel["ir"] = k.text, kernel["assembly"] = k.assembly();
   return kernel;
 }
 
-json to_json(const Explanation::Program& p) {
+json explained_json(const Explanation::Program& p) {
   json groups = json::array(), kernels = json::array(), steps = json::array(), inputs = json::array(),
        stages = json::array();
   for (const auto& i : p.inputs)
@@ -121,7 +121,7 @@ json to_json(const Explanation::Program& p) {
                      {"bytes", s.bytes},
                      {"mean_us", s.mean_us},
                      {"kernels", s.kernels}});
-  for (const auto& k : p.kernels) kernels.push_back(to_json(k, true));
+  for (const auto& k : p.kernels) kernels.push_back(explained_json(k, true));
   for (const auto& s : p.stages) stages.push_back({{"name", s.name}, {"ms", s.ms}, {"ops", s.ops}});
   json kinds = json::array();
   for (const auto& k : p.kinds()) kinds.push_back({{"name", k.name}, {"steps", k.steps}, {"share", k.share}});
@@ -131,8 +131,8 @@ json to_json(const Explanation::Program& p) {
           {"longest", p.longest()},
           {"trace", p.trace},
           {"primitives", p.primitives},
-          {"traced_ops", to_json(p.traced_ops)},
-          {"ops", to_json(p.ops)},
+          {"traced_ops", explained_json(p.traced_ops)},
+          {"ops", explained_json(p.ops)},
           {"outputs", p.outputs},
           {"inputs", inputs},
           {"groups", groups},
@@ -154,9 +154,9 @@ json to_json(const Explanation::Program& p) {
           {"bytes_saved", p.bytes_saved()}};
 }
 
-json to_json(const Explanation& e) {
+json explained_json(const Explanation& e) {
   json programs = json::array(), recompiles = json::array();
-  for (const auto& p : e.programs) programs.push_back(to_json(p));
+  for (const auto& p : e.programs) programs.push_back(explained_json(p));
   auto notices = [](const std::vector<Explanation::Notice>& list) {
     json out = json::array();
     for (const auto& n : list)
@@ -193,7 +193,7 @@ int run_explain(ExplainOptions options) {
   if (options.threads) set_num_threads(options.threads);
   Explanation e = explanation_of(options.name, options.data, options.batch, options.mode == "train", options.autocast);
   if (options.json) {
-    fmt::print("{}\n", to_json(e).dump());
+    fmt::print("{}\n", explained_json(e).dump());
     return 0;
   }
   if (!options.html.empty()) {
@@ -219,7 +219,7 @@ int run_cache(const CommonOptions& options, const std::string& name) {
     json entries = json::array();
     for (const auto& p : e.programs) {
       json kernels = json::array();
-      for (const auto& k : p.kernels) kernels.push_back(to_json(k, false));
+      for (const auto& k : p.kernels) kernels.push_back(explained_json(k, false));
       entries.push_back({{"key", p.key},
                          {"guards", p.guards},
                          {"shapes", p.shapes},

@@ -41,7 +41,7 @@ DeviceProgram lowered_for(const Explanation::Program& p, const Target& target) {
   return d;
 }
 
-nlohmann::json to_json(const DeviceProgram& d) {
+nlohmann::json program_json(const DeviceProgram& d) {
   nlohmann::json kernels = nlohmann::json::array();
   for (const KernelPtr& k : d.kernels) {
     nlohmann::json kernel = {
@@ -65,7 +65,7 @@ nlohmann::json to_json(const DeviceProgram& d) {
   return out;
 }
 
-void print(const DeviceProgram& d) {
+void print_program(const DeviceProgram& d) {
   fmt::print("\nprogram {}: {} kernels in one unit of {} bytes, {} steps for a library of the device\n", d.shapes,
              d.kernels.size(), d.program.device_source.size(), d.libraries.size());
   for (const std::string& name : d.libraries) fmt::print("  library: {}\n", name);
@@ -93,7 +93,7 @@ int run_explain_cuda(const CommonOptions& options, const std::string& name, int 
   const std::string& missing = runtime::cuda::nvrtc_missing();
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const DeviceProgram& d : programs) list.push_back(to_json(d));
+    for (const DeviceProgram& d : programs) list.push_back(program_json(d));
     nlohmann::json out = {{"name", name}, {"target", target.str()}, {"programs", list}};
     out["nvrtc"] = missing.empty() ? nlohmann::json(runtime::cuda::nvrtc_version()) : nlohmann::json();
     if (!missing.empty()) out["nvrtc_missing"] = missing;
@@ -101,7 +101,7 @@ int run_explain_cuda(const CommonOptions& options, const std::string& name, int 
     return 0;
   }
   fmt::print("{} for {}{}\n", name, target.str(), missing.empty() ? "" : "; not compiled: " + missing);
-  for (const DeviceProgram& d : programs) print(d);
+  for (const DeviceProgram& d : programs) print_program(d);
   return 0;
 }
 

@@ -23,7 +23,7 @@ double per_second(const TrainReport& r, double ms) {
   return static_cast<double>(r.recipe.batch * r.units_each) / ms * 1e3;
 }
 
-nlohmann::json to_json(const TrainStep& s, const TrainReport& r) {
+nlohmann::json step_json(const TrainStep& s, const TrainReport& r) {
   nlohmann::json line = {{"step", s.step}, {"loss", s.of.back().loss}, {"lr", s.lr}, {"ms", s.of.back().ms}};
   line[r.unit + "_per_s"] = per_second(r, s.of.back().ms);
   if (s.of.back().norm) line["gradient_norm"] = *s.of.back().norm;
@@ -57,7 +57,7 @@ int run_train(const TrainOptions& given) {
   int64_t begun = 0;
   const TrainReport report = train(options, [&](const TrainStep& s, const TrainReport& r) {
     if (options.json) {
-      fmt::print("{}\n", to_json(s, r).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
+      fmt::print("{}\n", step_json(s, r).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
       std::fflush(stdout);
       return;
     }

@@ -11,8 +11,6 @@
 namespace ingot::codegen::cuda {
 namespace {
 
-bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
-
 /// The shortest decimal that is this number, however a compiler reads it; else its bits.
 std::string float_literal(Type type, uint64_t bits) {
   if (type == Type::f32) {

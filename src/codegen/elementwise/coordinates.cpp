@@ -7,7 +7,7 @@ namespace {
 /// The diagonal on which the element lies; those below the main one are negative.
 Expr diagonal(const CoordinateContext& c) { return c.coordinate(c.rank - 1) - c.coordinate(c.rank - 2); }
 
-Expr zero(const CoordinateContext& c) { return c.builder.constant(register_type(c.result), 0); }
+Expr zero_of(const CoordinateContext& c) { return c.builder.constant(register_type(c.result), 0); }
 
 }  // namespace
 
@@ -19,7 +19,11 @@ Expr arange(const CoordinateContext& c) {
   return convert_element(c.scalar(0, wide) + at * c.scalar(1, wide), c.result);
 }
 
-Expr tril(const CoordinateContext& c) { return select(diagonal(c) <= c.scalar(1, Type::i64), c.elements[0], zero(c)); }
-Expr triu(const CoordinateContext& c) { return select(diagonal(c) >= c.scalar(1, Type::i64), c.elements[0], zero(c)); }
+Expr tril(const CoordinateContext& c) {
+  return select(diagonal(c) <= c.scalar(1, Type::i64), c.elements[0], zero_of(c));
+}
+Expr triu(const CoordinateContext& c) {
+  return select(diagonal(c) >= c.scalar(1, Type::i64), c.elements[0], zero_of(c));
+}
 
 }  // namespace ingot::codegen::define

@@ -92,7 +92,7 @@ std::optional<Handover> handover_of(const Step& step) {
 }
 
 /// True if these are all of so many dense bytes.
-bool covers(DimTable& dims, const Dims& shape, const Argument& place, Dim bytes) {
+bool covers_all(DimTable& dims, const Dims& shape, const Argument& place, Dim bytes) {
   if (!(place.offset == Dim(0))) return false;
   std::optional<Dim> dense;
   for (size_t d = shape.size(); d-- > 0;) {
@@ -123,7 +123,7 @@ void join_outputs(Program& program) {
     const ProgramBuffer &source = program.buffers[from], &target = program.buffers[to];
     if (source.place != Place::arena || target.place != Place::output || source.first_step == s ||
         first_touch[to] != s || !may_write_over(program.steps[s], to, from) ||
-        !covers(program.dims, *handover->shape, *handover->to, source.bytes))
+        !covers_all(program.dims, *handover->shape, *handover->to, source.bytes))
       continue;
     // Who reads it after that comes before the next write, or is that step; a copy is none.
     const uint32_t last = source.last_step;

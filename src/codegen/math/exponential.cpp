@@ -8,9 +8,7 @@
 namespace ingot::codegen::math {
 namespace {
 
-bool is_f32(Expr x) { return x.type() == Type::f32; }
-
-constexpr double kLog2E = 0x1.71547652b82fep0, kLn2 = 0x1.62e42fefa39efp-1;
+constexpr double kLog2E = 0x1.71547652b82fep0;
 
 /// ln 2 in two parts; the first has zeros at its end, so that its product with an exponent is exact (f32: by fma).
 struct Ln2 {

@@ -5,7 +5,7 @@
 namespace ingot::codegen::math {
 namespace {
 
-constexpr double kHalfPi = 0x1.921fb54442d18p0, kHalfPiLow = 0x1.1a62633145c07p-54;
+constexpr double kHalfPiLow = 0x1.1a62633145c07p-54;
 
 // atan(a / b) for 0 <= a <= b: above tan(pi / 8), pi / 4 + atan((a - b) / (a + b)).
 Expr atan_quotient(Expr a, Expr b) {

@@ -6,8 +6,6 @@
 namespace ingot::codegen::math {
 namespace {
 
-bool is_f32(Expr x) { return x.type() == Type::f32; }
-
 struct Parts {
   Expr e, f;  // x = 2^e (1 + f), e as a float
 };
@@ -68,8 +66,6 @@ Expr log_to(Expr x, const Base& base) {
 Base natural(Expr x) {
   return is_f32(x) ? Base{0x1.62e4p-1, 0x1.7f7d1cp-20} : Base{0x1.62e42fefa38p-1, 0x1.ef35793c7673p-45};
 }
-
-constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 
 }  // namespace
 

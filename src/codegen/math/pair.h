@@ -6,6 +6,10 @@
 
 namespace ingot::codegen::math {
 
+inline bool is_f32(Expr x) { return x.type() == Type::f32; }
+
+constexpr double kLn2 = 0x1.62e42fefa39efp-1, kHalfPi = 0x1.921fb54442d18p0;
+
 /// a + b exactly where |a| >= |b| or a is 0.
 inline Pair fast_sum(Expr a, Expr b) {
   Expr s = a + b;

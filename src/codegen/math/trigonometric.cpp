@@ -10,11 +10,9 @@ namespace ingot::codegen::math {
 namespace {
 
 /// x = quadrant * pi / 2 + high + low; the quadrant mod 4 stands in the last two bits of an integer of the size of x.
-struct Reduced {
+struct Angle {
   Expr high, low, quadrant;
 };
-
-constexpr double kHalfPi = 0x1.921fb54442d18p0;
 
 // 64 zero bits, then 1 / pi from the bit of weight 1/2 on.
 constexpr uint32_t kInversePi[] = {0,          0,          0x517cc1b7, 0x27220a94, 0xfe13abe8, 0xfa9a6ee0, 0x6db14acc,
@@ -80,7 +78,7 @@ Expr take_quadrant(Expr& y) {
 }
 
 // For t >= 2^13: 96 bits of 1 / pi give t / (pi / 2) mod 4 to 2^-61.
-Reduced reduce_large_f32(Expr t) {
+Angle reduce_large_f32(Expr t) {
   auto [m, at] = window_of(convert(bitcast(t), Type::i64), 23, 127);
   std::vector<Expr> w = pick_words(shift_right_logical(at, 5), (127 - 23 + 63) >> 5, 2);
   Expr shift = at & 31;
@@ -91,7 +89,7 @@ Reduced reduce_large_f32(Expr t) {
 }
 
 // For t >= 2^30: 192 bits of 1 / pi.
-Reduced reduce_large_f64(Expr t) {
+Angle reduce_large_f64(Expr t) {
   constexpr int64_t kTop = std::numeric_limits<int64_t>::min();
   auto [m, at] = window_of(bitcast(t), 52, 1023);
   std::vector<Expr> w = pick_words(shift_right_logical(at, 5), (1023 - 52 + 63) >> 5, 4);
@@ -122,7 +120,7 @@ Multiple nearest_multiple(Expr t) {
 }
 
 // For 0 <= t <= 2^30. The first difference is exact; the second keeps its rounding error.
-Reduced reduce_f64(Expr t) {
+Angle reduce_f64(Expr t) {
   auto [n, quadrant] = nearest_multiple(t);
   Expr first = fma(n, -kHalfPi, t);
   Expr p = n * 0x1.1a62633145c06p-54, p_low = fma(n, 0x1.1a62633145c06p-54, -p);
@@ -131,7 +129,7 @@ Reduced reduce_f64(Expr t) {
 }
 
 // For 0 <= t <= 8192; the first difference is exact here too.
-Reduced reduce_f32(Expr t) {
+Angle reduce_f32(Expr t) {
   auto [n, quadrant] = nearest_multiple(t);
   Expr next = n * -0x1.4442dp-24;
   Pair r = sum(fma(n, -0x1.921fb4p0, t), next);
@@ -162,12 +160,12 @@ SineCosine of_remainder_f64(Expr r, Expr low) {
   return {fma(r * square, p, fma(square * -0.5, low, low)) + r, fma(square, q, low * -r) + 1.0};
 }
 
-SineCosine of_remainder(const Reduced& x) {
+SineCosine of_remainder(const Angle& x) {
   return x.high.type() == Type::f32 ? of_remainder_f32(x.high, x.low) : of_remainder_f64(x.high, x.low);
 }
 
 // tan(high + low) or -1 / tan of it.
-Expr tangent_f32(const Reduced& x, Expr odd) {
+Expr tangent_f32(const Angle& x, Expr odd) {
   Expr r = x.high, square = r * r;
   Expr p = polynomial(
       square, {0x1.55555cp-2, 0x1.110e16p-3, 0x1.bad378p-5, 0x1.5c95e4p-6, 0x1.65463cp-7, -0x1.7194p-15, 0x1.24496p-8});
@@ -183,7 +181,7 @@ Expr tangent_f32(const Reduced& x, Expr odd) {
 enum class Function { sine, cosine, tangent };
 
 /// The function of |x|; an odd one still has to take the sign of x.
-Expr of_positive(Function function, const Reduced& x) {
+Expr of_positive(Function function, const Angle& x) {
   Expr quadrant = function == Function::cosine ? x.quadrant + 1 : x.quadrant;
   Expr odd = ne(quadrant & 1, 0);
   if (function == Function::tangent && x.high.type() == Type::f32) return tangent_f32(x, odd);

@@ -15,7 +15,7 @@ namespace ingot::codegen::scalar {
 namespace {
 
 template <class T>
-T read(DType d, const char* p) {
+T read_as(DType d, const char* p) {
   if (is_half(d)) {
     uint16_t bits;
     std::memcpy(&bits, p, sizeof bits);
@@ -39,7 +39,7 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
   for (int64_t i = 0; i < t.rows; ++i) {
     std::fill(sums.begin(), sums.end(), T(0));
     auto add = [&](int64_t k, int64_t j, const char* a) {
-      sums[j] = std::fma(read<T>(t.a, a), read<T>(t.b, f.b + panel_index(t.b, k, j, width) * b_bytes), sums[j]);
+      sums[j] = std::fma(read_as<T>(t.a, a), read_as<T>(t.b, f.b + panel_index(t.b, k, j, width) * b_bytes), sums[j]);
     };
     if (t.rows_of_a == RowsOfA::along || t.rows_of_a == RowsOfA::across) {
       const bool across = t.rows_of_a == RowsOfA::across;
@@ -50,9 +50,9 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
       for (int64_t k = 0; k < f.k; ++k) {
         const char* lines[2];
         std::memcpy(lines, f.a + k * 16, sizeof lines);
-        const T a = read<T>(t.a, lines[0] + f.a_offset + i * a_bytes);
+        const T a = read_as<T>(t.a, lines[0] + f.a_offset + i * a_bytes);
         for (int64_t j = 0; j < f.columns; ++j)
-          sums[j] = std::fma(a, read<T>(t.b, lines[1] + f.b_offset + j * b_bytes), sums[j]);
+          sums[j] = std::fma(a, read_as<T>(t.b, lines[1] + f.b_offset + j * b_bytes), sums[j]);
       }
     } else if (t.rows_of_a == RowsOfA::channels_with_b) {
       for (int64_t k = 0; k < f.k; ++k) {
@@ -60,8 +60,8 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
         std::memcpy(&b, f.a + k * f.a_stride, sizeof b);
         std::memcpy(&a, f.a + k * f.a_stride + 8 * (1 + i), sizeof a);
         for (int64_t j = 0; j < f.columns; ++j)
-          sums[j] =
-              std::fma(read<T>(t.a, a + f.a_offset + j * a_bytes), read<T>(t.b, b + f.a_offset + j * b_bytes), sums[j]);
+          sums[j] = std::fma(read_as<T>(t.a, a + f.a_offset + j * a_bytes),
+                             read_as<T>(t.b, b + f.a_offset + j * b_bytes), sums[j]);
       }
     } else if (t.rows_of_a == RowsOfA::windows) {
       for (int64_t k = 0; k < f.run_count * t.taps; ++k) {
@@ -83,7 +83,7 @@ void run_tile(const TileSpec& t, const TileFrame& f) {
         std::memcpy(&first, f.a + r * f.a_stride, sizeof first);
         if (!first) {  // of zeros: what they add stands there
           for (int64_t j = 0; j < f.columns; ++j)
-            sums[j] += read<T>(t.a, f.zeros + (r * width + j) * static_cast<int64_t>(sizeof(T)));
+            sums[j] += read_as<T>(t.a, f.zeros + (r * width + j) * static_cast<int64_t>(sizeof(T)));
           k += f.runs[r].steps;
           continue;
         }

@@ -10,10 +10,10 @@
 namespace ingot::codegen::x86 {
 namespace {
 
-constexpr Gpr kFrame = Gpr::rdi, kFrom = Gpr::rsi, kPanel = Gpr::rdx, kK = Gpr::rcx, kColumns = Gpr::r8,
-              kStride = Gpr::r9, kStride3 = Gpr::r10;
-
 class Pack {
+  static constexpr Gpr kFrame = Gpr::rdi, kFrom = Gpr::rsi, kPanel = Gpr::rdx, kK = Gpr::rcx, kColumns = Gpr::r8,
+                       kStride = Gpr::r9, kStride3 = Gpr::r10;
+
  public:
   // What is moved about is an element of 4 or 8 bytes: for bf16 a pair of k, for f16 and i8 one in a lane of 4.
   Pack(const PackSpec& spec, VCode& code)

@@ -7,7 +7,7 @@
 namespace ingot::codegen::x86 {
 namespace {
 
-constexpr Gpr kC = Gpr::r8, kStride = Gpr::r10, kK = Gpr::rcx;
+constexpr Gpr kSums = Gpr::r8, kSumsStride = Gpr::r10, kAdds = Gpr::rcx;
 
 void load(VCode& code, Gpr to, size_t offset) { code.load(to, Mem::at(Gpr::rdi, static_cast<int64_t>(offset))); }
 
@@ -65,14 +65,14 @@ void TileSums::add(int row, int p, const Source& a, VReg b) {
 void TileSums::store(const Mem& c, const Mem& accumulate) {
   const int64_t whole = kLanes * spec_.vectors;
   int64_t edge = code_.label(), done = code_.label();
-  code_.load(kC, c);
-  load(code_, kStride, offsetof(TileFrame, c_stride));
+  code_.load(kSums, c);
+  load(code_, kSumsStride, offsetof(TileFrame, c_stride));
   if (spec_.panels > 1) {  // no edge
-    code_.load(kK, accumulate);
+    code_.load(kAdds, accumulate);
     return write({});
   }
   load(code_, Gpr::rax, offsetof(TileFrame, columns));
-  code_.load(kK, accumulate);
+  code_.load(kAdds, accumulate);
   code_.g(VOp::g_cmpi, Gpr::rax, whole);
   code_.jump(edge, Cond::less);
   write({});
@@ -109,10 +109,10 @@ TileSums::Masks TileSums::edge_masks(bool in_registers) {
   return masks;
 }
 
-/// kK: whether to add to what C holds. No masks: all columns exist.
+/// kAdds: whether to add to what C holds. No masks: all columns exist.
 void TileSums::write(const Masks& masks) {
   int64_t overwrite = code_.label(), done = code_.label();
-  code_.g(VOp::g_cmpi, kK, 0);
+  code_.g(VOp::g_cmpi, kAdds, 0);
   code_.jump(overwrite, Cond::equal);
   rows(masks, true);
   code_.jump(done);
@@ -125,7 +125,7 @@ void TileSums::rows(const Masks& masks, bool accumulate) {
   const bool wide = type_ == Type::f64, masked = !masks.empty(), by_vector = masked && !v_.avx512();
   for (int row = 0; row < spec_.rows; ++row) {
     for (int p = 0; p < parts_; ++p) {
-      Mem at = Mem::at(kC, p * code_.width);
+      Mem at = Mem::at(kSums, p * code_.width);
       VReg sum = all()[index(row, p)];
       if (accumulate) v_.emit(wide ? VOp::vaddpd : VOp::vaddps, held(at, masks.of(p)), sum, 0, sum);
       Inst out{.op = by_vector ? (wide ? VOp::maskstore_q : VOp::maskstore_d)
@@ -137,7 +137,7 @@ void TileSums::rows(const Masks& masks, bool accumulate) {
       if (masked) (by_vector ? out.b : out.pred) = v_.force(masks.of(p));
       code_.add(out);
     }
-    if (row + 1 < spec_.rows) code_.g(VOp::g_add, kC, kStride);
+    if (row + 1 < spec_.rows) code_.g(VOp::g_add, kSums, kSumsStride);
   }
 }
 

@@ -12,13 +12,12 @@
 namespace ingot::codegen::x86 {
 namespace {
 
-constexpr Gpr kA = Gpr::rsi, kK = Gpr::rcx, kStride = Gpr::r9, kStride3 = Gpr::r10, kAhead = Gpr::rdx;
-constexpr Gpr kRows[] = {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14};  // every fourth column of B
-
-constexpr int kLine = 64;  // bytes
-
 /// AVX2: two squares of eight columns each, one after the other, as sixteen registers hold no more.
 class TransposedTile {
+  static constexpr Gpr kA = Gpr::rsi, kK = Gpr::rcx, kStride = Gpr::r9, kStride3 = Gpr::r10, kAhead = Gpr::rdx;
+  static constexpr Gpr kRows[] = {Gpr::r11, Gpr::r12, Gpr::r13, Gpr::r14};  // every fourth column of B
+  static constexpr int kLine = 64;                                          // bytes
+
  public:
   TransposedTile(DType b, VCode& code) : b_(b), code_(code), v_(code), lanes_(code.width / 4) {}
 

@@ -33,8 +33,6 @@ struct Vector {
   VReg wide_at(int p) const { return wide[static_cast<size_t>(uniform ? 0 : p)]; }
 };
 
-inline bool is_float(Type t) { return t == Type::f32 || t == Type::f64; }
-
 class Vectors {
  public:
   explicit Vectors(VCode& code) : code_(code), wide_isa_(code.isa == Isa::avx512) {}

@@ -15,7 +15,7 @@ std::atomic<int64_t> next_hook{1};
 
 /// A tensor that has something of the tape of its own.
 const Tensor& owner(const Tensor& t, const char* op, Location location) {
-  if (eager::is_slice(detail::checked_impl(t.impl(), op, location))) eager::fail_slice(op, location);
+  if (eager::is_slice(ingot::detail::checked_impl(t.impl(), op, location))) eager::fail_slice(op, location);
   return t;
 }
 
@@ -105,7 +105,8 @@ void autograd::backward(const std::vector<Tensor>& roots, const std::vector<Tens
                         std::optional<bool> retain_graph, bool create_graph, const std::vector<Tensor>& inputs,
                         Location location) {
   for (const Tensor& t : roots)
-    if (eager::is_slice(detail::checked_impl(t.impl(), "backward", location))) eager::fail_slice("backward", location);
+    if (eager::is_slice(ingot::detail::checked_impl(t.impl(), "backward", location)))
+      eager::fail_slice("backward", location);
   check_count("backward", "gradients", gradients, roots.size(), location);
   for (const Tensor& t : inputs)
     if (!t.requires_grad())
@@ -117,7 +118,7 @@ std::vector<Tensor> autograd::grad(const std::vector<Tensor>& outputs, const std
                                    const std::vector<Tensor>& grad_outputs, std::optional<bool> retain_graph,
                                    bool create_graph, bool allow_unused, Location location) {
   for (const std::vector<Tensor>* list : {&outputs, &inputs})
-    for (const Tensor& t : *list) detail::checked_impl(t.impl(), "grad", location);
+    for (const Tensor& t : *list) ingot::detail::checked_impl(t.impl(), "grad", location);
   check_count("grad", "grad_outputs", grad_outputs, outputs.size(), location);
   if (inputs.empty()) eager::fail("grad", "inputs", "none", "tensors that require grad", location);
   for (const Tensor& t : inputs)
@@ -135,7 +136,7 @@ std::vector<Tensor> autograd::grad(const std::vector<Tensor>& outputs, const std
 bool Tensor::requires_grad() const { return impl_ && autograd::is_tracked(taped(*this)); }
 
 const Tensor& Tensor::requires_grad_(bool on, Location location) const {
-  detail::TensorImpl& impl = detail::checked_impl(impl_, "requires_grad_", location);
+  ingot::detail::TensorImpl& impl = ingot::detail::checked_impl(impl_, "requires_grad_", location);
   if (!is_leaf() && !on)
     eager::fail("requires_grad_", "self", "a tensor that an op made", "a leaf; detach() gives one", location);
   if (on && !is_floating(impl.dtype))
@@ -154,7 +155,7 @@ Tensor& Tensor::mutable_grad(Location location) const {
   return autograd::meta_of(owner(*this, "mutable_grad", location)).grad;
 }
 void Tensor::set_grad(const Tensor& gradient, Location location) const {
-  detail::TensorImpl& impl = *owner(*this, "set_grad", location).impl();
+  ingot::detail::TensorImpl& impl = *owner(*this, "set_grad", location).impl();
   if (gradient.defined()) autograd::check_gradient("set_grad", gradient, {impl.dtype, impl.sizes}, location);
   autograd::set_gradient(*this, gradient);
 }
@@ -192,7 +193,7 @@ int64_t Tensor::add_hook(autograd::Hook hook, Location location) const {
   return id;
 }
 void Tensor::remove_hook(int64_t id, Location location) const {
-  detail::checked_impl(impl_, "remove_hook", location);
+  ingot::detail::checked_impl(impl_, "remove_hook", location);
   std::erase_if(hooks_of(*this), [id](const autograd::NumberedHook& h) { return h.id == id; });
   if (impl_->autograd) std::erase_if(impl_->autograd->accumulated, [id](const auto& h) { return h.first == id; });
 }
@@ -206,7 +207,7 @@ int64_t Tensor::register_post_accumulate_grad_hook(std::function<void(const Tens
 }
 
 const Tensor& Tensor::detach_(Location location) const {
-  detail::TensorImpl& impl = *owner(*this, "detach_", location).impl();
+  ingot::detail::TensorImpl& impl = *owner(*this, "detach_", location).impl();
   // Of a view, too: whether a result is one inside, as that of index(), the user need not know. Views of this tensor
   // stay on the tape; they look at its own history from here on, which goes on from where they saw it.
   if (autograd::is_tracked(*this); impl.autograd && impl.autograd->parent.defined()) {

@@ -2,6 +2,7 @@
 
 #include "eager/autograd/rerun.h"
 #include "eager/call/batch.h"
+#include "eager/call/call.h"
 #include "eager/nn/layers.h"
 
 namespace ingot::autograd {

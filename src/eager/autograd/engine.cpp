@@ -17,7 +17,7 @@ namespace ingot::autograd {
 namespace {
 
 // Not Tensor::is_contiguous(): a recording would be held to these sizes.
-bool is_row_major(const detail::TensorImpl& t) {
+bool is_row_major(const ingot::detail::TensorImpl& t) {
   int64_t elements = 1;
   for (size_t d = t.sizes.size(); d-- > 0; elements *= t.sizes[d])
     if (t.sizes[d] != 1 && t.strides[d] != elements) return eager::count(t.sizes) == 0;
@@ -26,7 +26,7 @@ bool is_row_major(const detail::TensorImpl& t) {
 
 /// True if nobody else sees this tensor, nor its memory, and that is laid out as a new one is.
 bool is_sole(const Tensor& t) {
-  const detail::TensorImpl& impl = *t.impl();
+  const ingot::detail::TensorImpl& impl = *t.impl();
   if (!is_row_major(impl)) return false;
   if (impl.storage) return impl.references.load() == 1 && impl.storage->references() == 1;
   const eager::Interceptor* recorder = eager::interceptor(eager::Stage::record);
@@ -64,14 +64,14 @@ class Engine {
   void finish_waiting(bool all);
   void finish_leaf(Leaf& leaf);
   void accumulate(const Tensor& tensor, Tensor gradient);
-  void keep_result(const detail::TensorImpl* input, const Tensor& gradient);
+  void keep_result(const ingot::detail::TensorImpl* input, const Tensor& gradient);
 
   const BackwardRequest& request_;
   std::vector<Visit> visits_;                   // descending by sequence
   std::unordered_map<const Node*, size_t> at_;  // in visits_
-  std::unordered_map<const detail::TensorImpl*, Leaf> leaves_;
+  std::unordered_map<const ingot::detail::TensorImpl*, Leaf> leaves_;
   std::unordered_map<const Node*, std::vector<std::pair<uint32_t, size_t>>> asked_;  // outputs that are inputs
-  std::unordered_map<const detail::TensorImpl*, std::vector<size_t>> asked_leaves_;
+  std::unordered_map<const ingot::detail::TensorImpl*, std::vector<size_t>> asked_leaves_;
   std::vector<Tensor> results_;
 
   // Who records already has all of it; anomaly mode looks at each gradient.
@@ -149,7 +149,7 @@ void Engine::arrive(const Edge& edge) {
     finish_leaf(leaf);
 }
 
-void Engine::keep_result(const detail::TensorImpl* input, const Tensor& gradient) {
+void Engine::keep_result(const ingot::detail::TensorImpl* input, const Tensor& gradient) {
   if (auto found = asked_leaves_.find(input); found != asked_leaves_.end())
     for (size_t i : found->second) results_[i] = gradient;
 }

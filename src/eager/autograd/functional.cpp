@@ -21,7 +21,7 @@ class Point {
       : op_(op), create_graph_(create_graph), strict_(strict), location_(location) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& t = inputs[i];
-      detail::checked_impl(t.impl(), op, location);
+      ingot::detail::checked_impl(t.impl(), op, location);
       if (!is_floating(t.impl()->dtype))
         eager::fail(op, "inputs", "number " + std::to_string(i) + ", " + text_of(t), "tensors of floating-point dtypes",
                     location);
@@ -36,7 +36,7 @@ class Point {
   Tensors call(const TensorsFunction& function) const {
     Tensors outputs = function(inputs_);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      detail::checked_impl(outputs[i].impl(), op_, location_);
+      ingot::detail::checked_impl(outputs[i].impl(), op_, location_);
       if (!is_floating(outputs[i].impl()->dtype))
         eager::fail(op_, "function", text_of(outputs[i]) + " as output " + std::to_string(i),
                     "tensors of floating-point dtypes", location_);
@@ -59,7 +59,7 @@ class Point {
       eager::fail(op_, "v", v.empty() ? "none" : std::to_string(v.size()) + " tensors",
                   std::to_string(like.size()) + ", the first like " + text_of(like[0]), location_);
     for (size_t i = 0; i < v.size(); ++i) {
-      detail::checked_impl(v[i].impl(), op_, location_);
+      ingot::detail::checked_impl(v[i].impl(), op_, location_);
       if (text_of(v[i]) != text_of(like[i])) eager::fail(op_, "v", text_of(v[i]), text_of(like[i]), location_);
     }
     return v;

@@ -22,7 +22,7 @@ Tensors copies_of(const char* op, const Tensors& inputs, Location location) {
   bool any = false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor& t = inputs[i];
-    detail::checked_impl(t.impl(), op, location);
+    ingot::detail::checked_impl(t.impl(), op, location);
     copies.push_back(t.detach().clone().contiguous());
     if (!t.requires_grad()) continue;
     if (t.dtype() != kFloat64)
@@ -67,7 +67,7 @@ class Check {
     const EnableGradGuard on;
     const Tensors outputs = function_(inputs_);
     for (size_t o = 0; o < outputs.size(); ++o) {
-      detail::checked_impl(outputs[o].impl(), op_, location_);
+      ingot::detail::checked_impl(outputs[o].impl(), op_, location_);
       // A result without a gradient is judged only where none has one: then nothing may hang on the inputs.
       const bool tracked = outputs[o].requires_grad();
       if (tracked || std::none_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return t.requires_grad(); }))

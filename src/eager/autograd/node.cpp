@@ -45,7 +45,7 @@ void* Meta::operator new(size_t) { return free_metas.take(); }
 void Meta::operator delete(void* block) { free_metas.give(block); }
 
 Meta& meta_of(const Tensor& tensor) {
-  detail::TensorImpl* impl = tensor.impl();
+  ingot::detail::TensorImpl* impl = tensor.impl();
   if (!impl->autograd) impl->autograd = new Meta;
   return *impl->autograd;
 }
@@ -68,7 +68,7 @@ void set_gradient(const Tensor& tensor, Tensor gradient) {
 }
 
 void keep_gradient(const Tensor& tensor) {
-  const detail::TensorImpl& impl = *tensor.impl();
+  const ingot::detail::TensorImpl& impl = *tensor.impl();
   impl.node->hooks.push_back({0, impl.output, [kept = std::weak_ptr(impl.autograd->retained)](const Tensor& g) {
                                 if (std::shared_ptr<Tensor> to = kept.lock())
                                   *to = to->defined() ? to->add(g) : g.clone();
@@ -77,7 +77,7 @@ void keep_gradient(const Tensor& tensor) {
 }
 
 void set_node(const Tensor& tensor, NodePtr node, uint32_t output) {
-  detail::TensorImpl& impl = *tensor.impl();
+  ingot::detail::TensorImpl& impl = *tensor.impl();
   const bool retains = impl.autograd && impl.autograd->retained && impl.node && node;
   const uint32_t output_before = std::exchange(impl.output, output);
   const NodePtr before = NodePtr::take(std::exchange(impl.node, node.detach()));
@@ -139,7 +139,7 @@ void fail_used(const Node& node, Location used) {
 }
 
 void check_gradient(const char* what, const Tensor& gradient, const Node::Output& output, Location location) {
-  const detail::TensorImpl& given = *gradient.impl();
+  const ingot::detail::TensorImpl& given = *gradient.impl();
   if (given.dtype == output.dtype && given.sizes == output.sizes) return;
   eager::fail(what, "gradient", type_text(given.dtype, given.sizes),
               type_text(output.dtype, output.sizes) + ", that of the tensor whose gradient it is", location);

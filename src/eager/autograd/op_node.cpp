@@ -36,8 +36,6 @@ namespace {
 using eager::OpCall;
 using eager::Operand;
 
-bool is_tensor(const Operand& o) { return o.kind == Operand::Kind::tensor; }
-
 /// Of each operand, whether its gradient goes on; one edge each.
 using Wanted = SmallVector<bool, 16>;
 
@@ -76,7 +74,7 @@ class SizeNumbers {
 template <class Next>
 bool describe(const OpCall& call, const Wanted& wanted, std::span<const Tensor> results, Next next) {
   SizeNumbers number;
-  auto put = [&](int64_t word, const detail::TensorImpl& t) __attribute__((always_inline)) {
+  auto put = [&](int64_t word, const ingot::detail::TensorImpl& t) __attribute__((always_inline)) {
     if (!next(word | static_cast<int64_t>(t.sizes.size()) << 32 | static_cast<int64_t>(t.dtype) << 40)) return false;
     for (int64_t size : t.sizes)
       if (!next(number(size))) return false;
@@ -87,7 +85,7 @@ bool describe(const OpCall& call, const Wanted& wanted, std::span<const Tensor> 
     const Operand& o = call.operands[i];
     const int64_t word = static_cast<int64_t>(o.kind) | static_cast<int64_t>(o.category) << 8 |
                          static_cast<int64_t>(o.special) << 16 | static_cast<int64_t>(wanted[i]) << 24;
-    if (!(is_tensor(o) ? put(word, *o.tensor->impl()) : next(word))) return false;
+    if (!(o.is_tensor() ? put(word, *o.tensor->impl()) : next(word))) return false;
   }
   for (const Tensor& t : results)
     if (!put(0, *t.impl())) return false;
@@ -117,7 +115,7 @@ Plan make_plan(const OpCall& call, const Wanted& asked, std::span<const Tensor> 
     types.push_back(type);
   };
   for (const Operand& o : call.operands) {
-    if (is_tensor(o)) {
+    if (o.is_tensor()) {
       put(*o.tensor);
     } else {
       ir::OperandType& type = types.emplace_back();
@@ -193,7 +191,7 @@ class Plans {
   static uint64_t place_of_call(const OpCall& call) {
     uint64_t mixed = static_cast<uint64_t>(call.op) << 32 | static_cast<uint64_t>(call.location.line);
     for (const Operand& o : call.operands)
-      if (is_tensor(o) && !o.tensor->impl()->sizes.empty())
+      if (o.is_tensor() && !o.tensor->impl()->sizes.empty())
         mixed = std::rotl(mixed, 11) + static_cast<uint64_t>(o.tensor->impl()->sizes.back());
     return hash_combine(0, mixed);
   }
@@ -290,7 +288,7 @@ class ViewWriteNode final : public Node {
 }  // namespace
 
 bool is_of_elements(const OpCall& call, const Tensor& tensor) {
-  const detail::TensorImpl& t = *tensor.impl();
+  const ingot::detail::TensorImpl& t = *tensor.impl();
   const Dims &sizes = call.attrs[0].list, &strides = call.attrs[1].list;
   int64_t last = call.attrs[2].list[0].code, elements = 1;
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -337,7 +335,7 @@ const Tensor* SavedTensor::intact(Tensor& room) const {
 
 const Tensor& SavedTensor::get(const Node& node, const std::string& what, Tensor& room) const {
   if (const Tensor* t = intact(room)) return *t;
-  const detail::TensorImpl& written = *(recomputed_ ? recomputed_->tensor : tensor_).impl();
+  const ingot::detail::TensorImpl& written = *(recomputed_ ? recomputed_->tensor : tensor_).impl();
   throw Error("backward: " + node.name() + ": " + what + " " + type_text(written.dtype, written.sizes) +
               " was modified by an in-place operation after it was saved (version " +
               std::to_string(eager::writes_to(written)) + ", expected " +
@@ -363,7 +361,7 @@ OpNode::OpNode(const OpCall& call, std::span<const Tensor> results, const Tensor
   const bool all = count > kSelective, view = overwritten && !overwritten->is_same(*self);
   Wanted wanted(count);
   for (size_t i = 0; i < count; ++i) {
-    if (!is_tensor(call.operands[i])) continue;
+    if (!call.operands[i].is_tensor()) continue;
     const Tensor& t = *call.operands[i].tensor;
     const bool tracked = is_tracked(t);
     wanted[i] = is_floating(t.impl()->dtype) && (tracked || all || (view && i == 0));
@@ -381,7 +379,7 @@ OpNode::OpNode(const OpCall& call, std::span<const Tensor> results, const Tensor
     const Operand& o = call.operands[i];
     const bool told = wanted[i] && edges[next_edge++].valid();
     SavedTensor& kept = operands_.emplace_back();
-    if (!is_tensor(o)) {
+    if (!o.is_tensor()) {
       if (o.kind == Operand::Kind::scalar) scalars_.emplace_back(i, o);
     } else if (!plan_->reads[i]) {
       if (told) continue;

@@ -113,7 +113,7 @@ class Region::SecondRun final : public RegionRun {
     if (next_kept_ == region_.waiting_.size()) fail("more tensors for its backward", Location::none());
     RegionTensor* const later = region_.waiting_[next_kept_++];
     if (!later) return nullptr;
-    const detail::TensorImpl& made = *tensor.impl();
+    const ingot::detail::TensorImpl& made = *tensor.impl();
     if (made.dtype != later->dtype || made.sizes != later->sizes)
       fail(type_text(made.dtype, made.sizes) + " where it had " + type_text(later->dtype, later->sizes),
            Location::none());
@@ -150,7 +150,7 @@ class Region::SecondRun final : public RegionRun {
     if (before.value == value) return before.name;
     const std::string which = "operand " + std::to_string(i) + " of " + name_of(call);
     if (call.operands[i].kind == Operand::Kind::tensor) {
-      const detail::TensorImpl& t = *call.operands[i].tensor->impl();
+      const ingot::detail::TensorImpl& t = *call.operands[i].tensor->impl();
       fail(which + ", " + type_text(t.dtype, t.sizes) + ", written to in between", call.location);
     }
     fail("another number as " + which, call.location);

@@ -17,8 +17,6 @@ namespace {
 using eager::OpCall;
 using eager::Operand;
 
-bool is_tensor(const Operand& o) { return o.kind == Operand::Kind::tensor; }
-
 /// A view that gradients go through. What looks at memory rather than at the tensor (detach) does not.
 bool is_differentiable_view(const OpCall& call) {
   const ir::OpInfo& op = ir::info(call.op);
@@ -124,7 +122,7 @@ void TapeState::restore() const {
 
 void Tape::call(const OpCall& call, std::span<Tensor> outputs) {
   bool tracked = false;
-  for (const Operand& o : call.operands) tracked |= is_tensor(o) && is_tracked(*o.tensor);
+  for (const Operand& o : call.operands) tracked |= o.is_tensor() && is_tracked(*o.tensor);
   const bool recorded =
       tracked && (call.derivative || call.inplace || ir::info(call.op).gradient != ir::Gradient::none);
   if (recorded && frozen_function)
@@ -143,7 +141,7 @@ void Tape::call(const OpCall& call, std::span<Tensor> outputs) {
 Tensor Tape::handle_of(const Tensor& tensor, Location location) const {
   // Who looks on shall know of the handle: it is made by a call.
   if (!eager::interceptor(eager::Stage::observe)) {
-    const detail::TensorImpl& impl = *tensor.impl();
+    const ingot::detail::TensorImpl& impl = *tensor.impl();
     if (impl.storage) return eager::make_tensor(impl.dtype, impl.sizes, impl.strides, impl.offset, impl.storage);
     if (eager::Interceptor* recorder = eager::interceptor(eager::Stage::record))
       if (Tensor handle = recorder->another_handle(impl); handle.defined()) return handle;

@@ -23,8 +23,6 @@ uint64_t next_id() {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool is_tensor(const Operand& o) { return o.kind == Operand::Kind::tensor; }
-
 std::vector<int64_t> with_batch(int64_t batch, IntArrayRef sizes) {
   std::vector<int64_t> all{batch};
   all.insert(all.end(), sizes.begin(), sizes.end());
@@ -115,7 +113,7 @@ void Batch::call(const OpCall& call, std::span<Tensor> outputs) {
   const ir::OpInfo& op = ir::info(call.op);
   const bool random = op.has(ir::kRandom) && !call.derivative;
   const bool held = std::any_of(call.operands.begin(), call.operands.end(),
-                                [&](const Operand& o) { return is_tensor(o) && holds(*o.tensor); });
+                                [&](const Operand& o) { return o.is_tensor() && holds(*o.tensor); });
   if (!held && (!random || randomness_ == Randomness::same))
     return outer_ ? outer_->call(call, outputs) : proceed(call, outputs);
   // The call of the slices had its dtypes from a region of autocast.
@@ -156,7 +154,7 @@ void Batch::call_slices(const OpCall& call, std::span<const OutputMeta> metas, s
   std::vector<Tensor> made(outputs.size());
   for (int64_t b = 0; b < size_; ++b) {
     for (size_t i = 0; i < operands.size(); ++i) {
-      if (!is_tensor(call.operands[i]) || !holds(*call.operands[i].tensor)) continue;
+      if (!call.operands[i].is_tensor() || !holds(*call.operands[i].tensor)) continue;
       slices[i] = call.operands[i].tensor->impl()->autograd->whole.select(0, b, call.location);
       operands[i].tensor = &slices[i];
     }
@@ -207,14 +205,14 @@ bool Batch::call_parts(const OpCall& call, std::span<Tensor> outputs) {
   // One that has a derivative of its own is not derived as its parts are, at kinks and where these are not finite.
   if (op.gradient == ir::Gradient::rule && interceptor(Stage::autograd))
     for (const Operand& o : call.operands)
-      if (is_tensor(o) && o.tensor->requires_grad()) return false;
+      if (o.is_tensor() && o.tensor->requires_grad()) return false;
 
   ir::Graph graph;
   std::vector<ir::Operand> given;
   std::vector<Tensor> values;
   std::vector<Operand> scalars;
   for (const Operand& o : call.operands) {
-    if (is_tensor(o)) {
+    if (o.is_tensor()) {
       const detail::TensorImpl& t = *o.tensor->impl();
       given.push_back(ir::Operand::value(graph.add_input(t.dtype, Dims(t.sizes.begin(), t.sizes.end()))));
       values.push_back(*o.tensor);

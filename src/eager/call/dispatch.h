@@ -21,6 +21,7 @@ struct Operand {
   int64_t integer = 0;       // boolean, integer
   uint64_t size_origin = 0;  // of a size (eager/size.h)
   uint64_t origin = 0;       // names a scalar that the tape keeps: where it comes again, it is the same one
+  bool is_tensor() const { return kind == Kind::tensor; }
   Operand() = default;
   Operand(const Tensor& t) : kind(t.defined() ? Kind::tensor : Kind::none), tensor(&t) {}
   Operand(const Scalar& s)

@@ -75,7 +75,7 @@ Along along_columns(int64_t stride, int64_t width, int64_t columns) {
 }
 
 /// Steps of an argument over the output's dims; broadcast dims stand still.
-void spread(const detail::TensorImpl& t, size_t rank, int64_t* strides) {
+void spread_strides(const detail::TensorImpl& t, size_t rank, int64_t* strides) {
   int64_t width = size_of(t.dtype);
   size_t own = t.sizes.size(), lead = rank - own;
   for (size_t d = 0; d < lead; ++d) strides[d] = 0;
@@ -240,12 +240,12 @@ Pointwise build(const OpCall& call, const Key& key, DType output, const Along* a
 }
 
 // A thread finds its kernels without a lock; what it has not seen comes from the table of the process.
-constexpr size_t kNear = 512;
-constinit thread_local ThreadObject<std::array<const Pointwise*, kNear>> near;
+constexpr size_t kNearKernels = 512;
+constinit thread_local ThreadObject<std::array<const Pointwise*, kNearKernels>> near;
 
 // Null where the process has as many as it keeps: they are never freed, as threads hold pointers to them.
-const Pointwise* find(const OpCall& call, const Key& key, DType output, const Along* along) {
-  const Pointwise*& slot = (*near)[KeyHash()(key) % kNear];
+const Pointwise* find_pointwise(const OpCall& call, const Key& key, DType output, const Along* along) {
+  const Pointwise*& slot = (*near)[KeyHash()(key) % kNearKernels];
   if (slot && slot->key == key) return slot;
   static constinit SharedMutex mutex;
   static constinit FirstUse<std::unordered_map<Key, std::unique_ptr<const Pointwise>, KeyHash>> all;
@@ -317,14 +317,14 @@ bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& outpu
   char* base[kMaxArguments] = {data_of(out)};
   int64_t widths[kMaxArguments] = {size_of(out.dtype)};
   Plane plane;
-  spread(out, rank, plane.strides[0]);
+  spread_strides(out, rank, plane.strides[0]);
   for (size_t i = 0; i < call.operands.size(); ++i) {
     const Operand& o = call.operands[i];
     if (o.kind == Operand::Kind::tensor) {
       const detail::TensorImpl& t = *o.tensor->impl();
       base[i + 1] = data_of(t);
       widths[i + 1] = size_of(t.dtype);
-      spread(t, rank, plane.strides[i + 1]);
+      spread_strides(t, rank, plane.strides[i + 1]);
     } else {
       widths[i + 1] = 0;
       std::fill_n(plane.strides[i + 1], rank, 0);
@@ -342,7 +342,7 @@ bool execute_pointwise(const OpCall& call, const OutputMeta& meta, Tensor& outpu
     key.access |= along[a].bits() << (16 + 4 * a);
   }
   if (!call.inplace && pays_to_transpose(plane, arguments, widths, along)) return false;
-  const Pointwise* found = find(call, key, meta.dtype, along);
+  const Pointwise* found = find_pointwise(call, key, meta.dtype, along);
   if (!found || !found->entry) return false;
   const Pointwise& kernel = *found;
 

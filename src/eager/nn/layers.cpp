@@ -135,7 +135,7 @@ Tensor EmbeddingImpl::forward(const TensorArg& indices) const {
 
 namespace {
 
-const EmbeddingBagOptions& checked(const EmbeddingBagOptions& o) {
+const EmbeddingBagOptions& checked_options(const EmbeddingBagOptions& o) {
   if (o.mode != "sum" && o.mode != "mean" && o.mode != "max")
     detail::refuse("EmbeddingBag", "mode", "\"" + o.mode + "\"", "one of \"sum\", \"mean\", \"max\"");
   if (o.scale_grad_by_freq && o.mode == "max")
@@ -146,7 +146,7 @@ const EmbeddingBagOptions& checked(const EmbeddingBagOptions& o) {
 }  // namespace
 
 EmbeddingBagImpl::EmbeddingBagImpl(int64_t count, int64_t width, EmbeddingBagOptions o)
-    : TableImpl("EmbeddingBag", count, width, checked(o)),
+    : TableImpl("EmbeddingBag", count, width, checked_options(o)),
       mode(std::move(o.mode)),
       include_last_offset(o.include_last_offset) {}
 Tensor EmbeddingBagImpl::forward(const TensorArg& indices, const TensorArg& offsets,

@@ -15,7 +15,7 @@ std::string name_of(const char* what, int64_t layer, bool reverse) {
   return what + std::string("_l") + std::to_string(layer) + (reverse ? "_reverse" : "");
 }
 
-const RNNOptions& checked(const char* layer, const RNNOptions& o) {
+const RNNOptions& checked_rnn(const char* layer, const RNNOptions& o) {
   detail::positive(layer, "num_layers", o.num_layers);
   detail::share(layer, "dropout", o.dropout);
   if (o.nonlinearity != "tanh" && o.nonlinearity != "relu")
@@ -59,7 +59,7 @@ class Lengths {
 RecurrentImpl::RecurrentImpl(const char* layer, int64_t gates, int64_t input, int64_t hidden, RNNOptions o)
     : input_size(detail::positive(layer, "input_size", input)),
       hidden_size(detail::positive(layer, "hidden_size", hidden)),
-      options(checked(layer, o)),
+      options(checked_rnn(layer, o)),
       layer_(layer) {
   const int64_t directions = options.bidirectional ? 2 : 1;
   for (int64_t l = 0; l < options.num_layers; ++l)

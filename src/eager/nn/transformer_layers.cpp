@@ -16,7 +16,7 @@ std::vector<L> made(const char* layer, const std::function<L()>& make, int64_t c
   return layers;
 }
 
-const TransformerOptions& checked(const char* layer, const TransformerOptions& o) {
+const TransformerOptions& checked_transformer(const char* layer, const TransformerOptions& o) {
   detail::positive(layer, "dim_feedforward", o.dim_feedforward);
   detail::share(layer, "dropout", o.dropout);
   if (o.activation != "relu" && o.activation != "gelu")
@@ -33,7 +33,7 @@ LayerNorm norm_of(int64_t d_model, const TransformerOptions& o) {
 }  // namespace
 
 TransformerLayerImpl::TransformerLayerImpl(const char* layer, int64_t d_model, int64_t num_heads, TransformerOptions o)
-    : self_attn(d_model, num_heads, checked(layer, o).bias, o.dropout),
+    : self_attn(d_model, num_heads, checked_transformer(layer, o).bias, o.dropout),
       linear1(d_model, o.dim_feedforward, o.bias),
       linear2(o.dim_feedforward, d_model, o.bias),
       options(std::move(o)) {}

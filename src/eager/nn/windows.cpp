@@ -34,7 +34,7 @@ using eager::spread;
 using Sizes = SmallVector<Size, 6>;
 
 /// The numbers of a list as sizes: a function that is frozen follows those that come from sizes.
-Sizes sizes_of(const IntList& list) {
+Sizes pads_of(const IntList& list) {
   Sizes sizes;
   for (size_t i = 0; i < list.numbers().size(); ++i)
     sizes.push_back(Size::of(list.numbers()[i], list.origins().empty() ? 0 : list.origins()[i]));
@@ -107,7 +107,7 @@ Tensor convolve(const char* name, Convolution convolution, size_t rank, const Te
     if (s != 1) fail(name, "stride", std::to_string(s), "1 for padding \"same\"", input.location);
   const detail::Around around = detail::same_padding(*weight.tensor, spread(dilation, rank));
   if (around.even()) return convolution(input, weight, bias, 1, around.before, dilation, groups);
-  Tensor padded = constant_pad(input, sizes_of(around.pairs()), 0);
+  Tensor padded = constant_pad(input, pads_of(around.pairs()), 0);
   return convolution(TensorArg(padded, input.location), weight, bias, 1, 0, dilation, groups);
 }
 
@@ -116,7 +116,7 @@ Tensor convolve(const char* name, Convolution convolution, size_t rank, const Te
 Tensor pad(const TensorArg& input, const IntList& pad, Word word, Scalar value) {
   const std::string_view mode = word;
   const FunctionScope scope("pad", input.location);
-  Sizes pairs = sizes_of(pad);
+  Sizes pairs = pads_of(pad);
   if (pairs.size() % 2 || static_cast<int64_t>(pairs.size()) > 2 * input.tensor->dim())
     fail("pad", "pad", std::to_string(pairs.size()) + " numbers", "pairs, at most one a dim", input.location);
   if (mode == "constant") return constant_pad(input, pairs, value);

@@ -1,10 +1,13 @@
 // What functions of this folder say in their errors of a tensor that they do not take.
 #pragma once
+#include <limits>
 #include <string>
 
 #include "eager/call/call.h"
 
 namespace ingot::eager {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// "[2, 3]"
 inline std::string text(IntArrayRef sizes) {

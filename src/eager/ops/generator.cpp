@@ -20,7 +20,7 @@ Generator::Source& default_source() {
   return *source;
 }
 
-eager::Draws take(Generator::Source& source, int64_t count) {
+eager::Draws take_from(Generator::Source& source, int64_t count) {
   autograd::RegionRun* const run = autograd::RegionRun::current();
   if (run)
     if (const std::optional<eager::Draws> known = run->known_draws()) return *known;
@@ -48,8 +48,8 @@ Generator default_generator() {
 }
 
 void Generator::manual_seed(uint64_t seed) const { set(*source_, "manual_seed", {seed, 0}); }
-uint64_t Generator::current_seed() const { return ingot::take(*source_, 0).seed; }
-eager::Draws Generator::take(int64_t count) const { return ingot::take(*source_, count); }
+uint64_t Generator::current_seed() const { return take_from(*source_, 0).seed; }
+eager::Draws Generator::take(int64_t count) const { return take_from(*source_, count); }
 
 Tensor Generator::get_state() const {
   eager::flush("get_state", Location::none());
@@ -69,6 +69,6 @@ Generator Generator::clone() const {
   return other;
 }
 
-eager::Draws eager::take_draws(int64_t count) { return take(default_source(), count); }
+eager::Draws eager::take_draws(int64_t count) { return take_from(default_source(), count); }
 
 }  // namespace ingot

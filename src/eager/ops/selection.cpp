@@ -68,7 +68,7 @@ Repeats repeats_of(const Tensor& repeats, std::optional<int64_t> total, Location
 }
 
 /// Of each repeat the position that it is of: how many positions end at it or before.
-Tensor positions_of(const Repeats& repeats, Location location) {
+Tensor repeated_positions(const Repeats& repeats, Location location) {
   const Tensor ends = clamp(TensorArg(repeats.ends, location), 0, repeats.total);
   const Tensor counts = zeros({repeats.total + 1}, kInt64, location)
                             .index_add(0, ends, ones({1}, kInt64, location).expand_as(ends, location), 1, location);
@@ -164,11 +164,12 @@ Tensor repeat_interleave(const TensorArg& a, const TensorArg& r, std::optional<i
   if (repeats.dim() != 1 || repeats.size(0) != n)
     fail("repeat_interleave", "repeats", "shape " + text(repeats.sizes()), "one number, or " + std::to_string(n),
          a.location);
-  return self.index_select(d, positions_of(repeats_of(repeats, output_size, a.location), a.location), a.location);
+  return self.index_select(d, repeated_positions(repeats_of(repeats, output_size, a.location), a.location), a.location);
 }
 
 Tensor repeat_interleave(const TensorArg& r, std::optional<int64_t> output_size) {
-  return positions_of(repeats_of(present("repeat_interleave", "repeats", r), output_size, r.location), r.location);
+  return repeated_positions(repeats_of(present("repeat_interleave", "repeats", r), output_size, r.location),
+                            r.location);
 }
 
 Tensor index_put(const TensorArg& self, const std::vector<TensorIndex>& indices, const OperandArg& values,

@@ -12,9 +12,9 @@
 namespace ingot {
 namespace {
 
+using eager::kInfinity;
 using eager::present;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kRootOfHalf = std::numbers::sqrt2 / 2;
 
 /// As elementwise math takes it: integers and bools become f32.
@@ -38,7 +38,7 @@ Tensor normal_quantile_of_tail(const Tensor& p) {
   const Tensor logarithm = log(where(p > 0, p, 0.05)), t = sqrt(logarithm * -2);
   Tensor z = ((t * 0.010328 + 0.802853) * t + 2.515517) / (((t * 0.001308 + 0.189269) * t + 1.432788) * t + 1) - t;
   for (int step = 0; step < 3; ++step) {
-    const Tensor scaled = erfcx(z * -kRootOfHalf);
+    const Tensor scaled = ingot::erfcx(z * -kRootOfHalf);
     // Of log_ndtr(z), whose derivative is sqrt(2 / pi) / scaled.
     z = z - (log(scaled / 2) - z * z / 2 - logarithm) * scaled / (2 * std::numbers::inv_sqrtpi * kRootOfHalf);
   }
@@ -101,12 +101,12 @@ Tensor xlog1py(const OperandArg& self, const OperandArg& other) {
   // Where 0 meets a logarithm that is not finite, that of 1 takes its place.
   const Tensor& y = *other.tensor;
   const Tensor beyond = logical_and(eq(self, 0), logical_or(y <= -1, y == kInfinity));
-  return mul(self, log1p(where(beyond, 0, y)));
+  return mul(self, ingot::log1p(where(beyond, 0, y)));
 }
 
 Tensor ndtr(const TensorArg& self) {
   const FunctionScope scope("ndtr", self.location);
-  return 0.5 * erfc(as_floating("ndtr", self) * -kRootOfHalf);
+  return 0.5 * ingot::erfc(as_floating("ndtr", self) * -kRootOfHalf);
 }
 
 // Far to the left the area is below what a float holds: its logarithm is that of a scaled one.
@@ -115,7 +115,7 @@ Tensor log_ndtr(const TensorArg& self) {
   const Tensor x = as_floating("log_ndtr", self), left = x < -1, t = x * kRootOfHalf;
   // Branches, again, with numbers of their own.
   const Tensor below = where(left, t, -1), above = where(left, 0, t);
-  return where(left, log(erfcx(-below) / 2) - below * below, log1p(-erfc(above) / 2));
+  return where(left, log(ingot::erfcx(-below) / 2) - below * below, ingot::log1p(-ingot::erfc(above) / 2));
 }
 
 Tensor ndtri(const TensorArg& self) {

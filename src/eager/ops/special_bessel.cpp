@@ -8,16 +8,17 @@
 #include <span>
 
 #include "base/float_environment.h"
+#include "eager/ops/checks.h"
 #include "eager/ops/smooth_function.h"
 #include "eager/ops/special.h"
 
 namespace ingot {
 namespace {
 
+using eager::kInfinity;
 using eager::smooth;
 using std::numbers::pi;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kEnd = 8;                              // of the first polynomial
 constexpr double kEndOfThird = 2;                       // of that of K0 and K1
 constexpr double kAiryOscillates = 4, kAiryDecays = 2;  // below the negative of the one, above the other

@@ -12,11 +12,10 @@ namespace {
 
 using eager::dtype_text;
 using eager::fail;
+using eager::kInfinity;
 using eager::present;
 using eager::present_floating;
 using eager::shape_text;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// How many elements of each line along a dim are no NaN, with the dim kept.
 Tensor numbers_along(const Tensor& x, int64_t dim) { return x.isnan().logical_not().sum(dim, true); }

@@ -66,7 +66,7 @@ int64_t most_beyond_inputs(const Axis& a) {
 }
 
 /// [n, channels, (q, phase) ...] with the phases of each dim inside of its places, to the sizes of the result.
-Operand joined(GraphBuilder& b, const Operand& x, bool inside, const std::vector<Axis>& axes) {
+Operand joined_phases(GraphBuilder& b, const Operand& x, bool inside, const std::vector<Axis>& axes) {
   const size_t first = inside ? 1 : 2, spatial = axes.size();
   const Dims apart = b.shape(x);
   Dims shape(apart.begin(), apart.begin() + first), order{0};
@@ -149,7 +149,7 @@ Operand phase_by_phase(GraphBuilder& b, const Operand& x, const Operand& kernel,
                                           {at((inside ? 2 : 3) + 2 * i)})[0]);
     parts = std::move(next);
   }
-  return joined(b, parts[0], inside, axes);
+  return joined_phases(b, parts[0], inside, axes);
 }
 
 /// One convolution of stride 1 that gives all phases as channels.
@@ -194,7 +194,7 @@ Operand phases_as_channels(GraphBuilder& b, const Operand& x, Operand panel, con
   if (!inside) shape.push_back(channels);
   for (size_t i = 0; i < spatial; ++i) shape.push_back(windows[2 + i]), shape.push_back(phases[i]);
   if (inside) shape.push_back(channels);
-  return joined(b, b.reshape(b.permute(b.reshape(result, apart), places), shape), inside, axes);
+  return joined_phases(b, b.reshape(b.permute(b.reshape(result, apart), places), shape), inside, axes);
 }
 
 }  // namespace
@@ -229,7 +229,7 @@ Operand convolution_transposed(GraphBuilder& b, const CompositeCall& call, const
 
 namespace {
 
-Outputs convolution_transposed(GraphBuilder& b, const CompositeCall& call) {
+Outputs transposed_of_call(GraphBuilder& b, const CompositeCall& call) {
   const size_t spatial = spatial_dims(call.op);
   return {convolution_transposed(b, call, Dims(call.shape.end() - spatial, call.shape.end()))};
 }
@@ -238,9 +238,9 @@ Outputs convolution_transposed(GraphBuilder& b, const CompositeCall& call) {
 
 namespace decompositions {
 
-Outputs conv_transpose1d(GraphBuilder& b, const CompositeCall& call) { return convolution_transposed(b, call); }
-Outputs conv_transpose2d(GraphBuilder& b, const CompositeCall& call) { return convolution_transposed(b, call); }
-Outputs conv_transpose3d(GraphBuilder& b, const CompositeCall& call) { return convolution_transposed(b, call); }
+Outputs conv_transpose1d(GraphBuilder& b, const CompositeCall& call) { return transposed_of_call(b, call); }
+Outputs conv_transpose2d(GraphBuilder& b, const CompositeCall& call) { return transposed_of_call(b, call); }
+Outputs conv_transpose3d(GraphBuilder& b, const CompositeCall& call) { return transposed_of_call(b, call); }
 
 Outputs conv1d(GraphBuilder& b, const CompositeCall& call) {
   const Operand &x = call.operands[0], &weight = call.operands[1];

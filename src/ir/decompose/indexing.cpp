@@ -29,7 +29,7 @@ Operand moved(GraphBuilder& b, const Operand& x, int64_t from, int64_t to) {
   return b.permute(x, order);
 }
 
-Operand transposed(GraphBuilder& b, const Operand& x, int64_t dim0, int64_t dim1) {
+Operand exchanged(GraphBuilder& b, const Operand& x, int64_t dim0, int64_t dim1) {
   Dims order;
   for (int64_t d = 0; d < static_cast<int64_t>(b.rank(x)); ++d)
     order.push_back(d == dim0 ? dim1 : d == dim1 ? dim0 : d);
@@ -121,11 +121,11 @@ Outputs rot90(GraphBuilder& b, const CompositeCall& call) {
   int64_t dim0 = given.empty() ? 0 : given[0].code, dim1 = given.empty() ? 1 : given[1].code;
   switch ((call.integer("k") % 4 + 4) % 4) {
     case 1:
-      return {transposed(b, b.flip(x, Dims{dim1}), dim0, dim1)};
+      return {exchanged(b, b.flip(x, Dims{dim1}), dim0, dim1)};
     case 2:
       return {b.flip(x, Dims{dim0, dim1})};
     case 3:
-      return {transposed(b, b.flip(x, Dims{dim0}), dim0, dim1)};
+      return {exchanged(b, b.flip(x, Dims{dim0}), dim0, dim1)};
     default:
       return {x};
   }

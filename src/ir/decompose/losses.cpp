@@ -25,7 +25,7 @@ namespace {
 
 Operand total(GraphBuilder& b, const Operand& x) { return b.sum(x); }
 
-Operand reduced(GraphBuilder& b, const Operand& losses, int64_t reduction, const Operand& weights) {
+Operand reduced_losses(GraphBuilder& b, const Operand& losses, int64_t reduction, const Operand& weights) {
   if (reduction == kNone) return losses;
   return reduction == kSum ? total(b, losses) : b.div(total(b, losses), weights);
 }
@@ -54,12 +54,13 @@ Operand probability_loss(GraphBuilder& b, const CompositeCall& call, const Opera
     target = b.add(b.mul(target, 1 - smoothing), uniform);
   }
   Operand losses = class_sum(b, b.mul(log_probabilities, target), call.operand("weight"), channel);
-  return reduced(b, losses, call.integer("reduction"), GraphBuilder::divisor(b.dims().product(b.shape(losses))));
+  return reduced_losses(b, losses, call.integer("reduction"), GraphBuilder::divisor(b.dims().product(b.shape(losses))));
 }
 
 /// Losses one by one, reduced as the call asks.
 Outputs reduced_losses(GraphBuilder& b, const CompositeCall& call, const Operand& losses) {
-  return {reduced(b, losses, call.integer("reduction"), GraphBuilder::divisor(b.dims().product(b.shape(losses))))};
+  return {
+      reduced_losses(b, losses, call.integer("reduction"), GraphBuilder::divisor(b.dims().product(b.shape(losses))))};
 }
 
 Operand distance(GraphBuilder& b, const CompositeCall& call) {
@@ -131,8 +132,8 @@ Outputs nll_loss(GraphBuilder& b, const CompositeCall& call) {
   Targets targets = read_targets(b, call);
   int64_t reduction = call.integer("reduction");
   Operand losses = target_losses(b, input, targets);
-  return {
-      reduced(b, losses, reduction, reduction == kMean ? weight_total(b, targets, b.dtype(input)) : Operand::none())};
+  return {reduced_losses(b, losses, reduction,
+                         reduction == kMean ? weight_total(b, targets, b.dtype(input)) : Operand::none())};
 }
 
 Outputs cross_entropy(GraphBuilder& b, const CompositeCall& call) {
@@ -144,12 +145,12 @@ Outputs cross_entropy(GraphBuilder& b, const CompositeCall& call) {
   Targets targets = read_targets(b, call);
   int64_t reduction = call.integer("reduction");
   Operand weights = reduction == kMean ? weight_total(b, targets, b.dtype(input)) : Operand::none();
-  Operand hard = reduced(b, target_losses(b, log_probabilities, targets), reduction, weights);
+  Operand hard = reduced_losses(b, target_losses(b, log_probabilities, targets), reduction, weights);
   double smoothing = call.attribute("label_smoothing").as_number();
   if (smoothing == 0) return {hard};
   // A share of the loss is spread evenly over the classes.
   Operand spread = b.where(targets.valid, class_sum(b, log_probabilities, call.operand("weight"), channel), 0.0);
-  Operand soft = b.mul(reduced(b, spread, reduction, weights), smoothing);
+  Operand soft = b.mul(reduced_losses(b, spread, reduction, weights), smoothing);
   return {b.add(b.mul(hard, 1 - smoothing), b.div(soft, GraphBuilder::divisor(b.shape(input)[channel])))};
 }
 

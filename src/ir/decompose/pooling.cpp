@@ -147,8 +147,8 @@ std::vector<Stretch> stretches_of(GraphBuilder& b, const Slide& s) {
 }
 
 /// What is made of these stretches of windows, joined; dims from `i` on are left.
-Operand joined(GraphBuilder& b, const Operand& x, const std::vector<std::vector<Stretch>>& stretches,
-               std::vector<Slide>& windows, std::vector<int64_t>& missing, OfWindows of_windows) {
+Operand joined_stretches(GraphBuilder& b, const Operand& x, const std::vector<std::vector<Stretch>>& stretches,
+                         std::vector<Slide>& windows, std::vector<int64_t>& missing, OfWindows of_windows) {
   const size_t i = windows.size();
   if (i == stretches.size()) return of_windows(x, windows, missing);
   const Attr dim = GraphBuilder::attr(static_cast<int64_t>(b.rank(x) - stretches.size() + i));
@@ -159,7 +159,7 @@ Operand joined(GraphBuilder& b, const Operand& x, const std::vector<std::vector<
     const Operand rest = stretch.first == Dim(0)
                              ? x
                              : b.slice(x, dim, Dims{stretch.first}, Dims{stretch.windows.size}, GraphBuilder::attr(1));
-    pieces.push_back(joined(b, rest, stretches, windows, missing, of_windows));
+    pieces.push_back(joined_stretches(b, rest, stretches, windows, missing, of_windows));
     windows.pop_back();
     missing.pop_back();
   }
@@ -176,7 +176,7 @@ Operand without_border(GraphBuilder& b, const Operand& x, const std::vector<Slid
   if (pieces == 0 || pieces > kMostPieces) return {};
   std::vector<Slide> windows;
   std::vector<int64_t> missing;
-  return joined(b, x, stretches, windows, missing, of_windows);
+  return joined_stretches(b, x, stretches, windows, missing, of_windows);
 }
 
 namespace {

@@ -44,7 +44,7 @@ Dim element_count(DimTable& table, const Dims& shape, const Dims& dims) {
 
 namespace {
 
-Dims reduced(GraphBuilder& b, const Operand& x, const Attr& dim) { return reduced_dims(b.rank(x), dim); }
+Dims dims_reduced(GraphBuilder& b, const Operand& x, const Attr& dim) { return reduced_dims(b.rank(x), dim); }
 
 Dim count(GraphBuilder& b, const Operand& x, const Dims& dims) { return element_count(b.dims(), b.shape(x), dims); }
 
@@ -117,13 +117,13 @@ namespace decompositions {
 
 Outputs mean(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
-  return {mean_over(b, x, reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
+  return {mean_over(b, x, dims_reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
 }
 
 Outputs var(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
   double correction = call.attribute("correction").as_number();
-  return {variance(b, x, reduced(b, x, call.attribute("dim")), correction, call.flag("keepdim"))};
+  return {variance(b, x, dims_reduced(b, x, call.attribute("dim")), correction, call.flag("keepdim"))};
 }
 
 // In double: the variance may overflow or vanish where its root does not.
@@ -147,19 +147,19 @@ Outputs min(GraphBuilder& b, const CompositeCall& call) {
 
 Outputs aminmax(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
-  Dims dims = reduced(b, x, call.attribute("dim"));
+  Dims dims = dims_reduced(b, x, call.attribute("dim"));
   bool keepdim = call.flag("keepdim");
   return {b.reduce_dims(OpId::amin, x, dims, keepdim), b.reduce_dims(OpId::amax, x, dims, keepdim)};
 }
 
 Outputs nansum(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
-  return {b.reduce_dims(OpId::sum, numbers(b, x), reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
+  return {b.reduce_dims(OpId::sum, numbers(b, x), dims_reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
 }
 
 Outputs nanmean(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
-  Dims dims = reduced(b, x, call.attribute("dim"));
+  Dims dims = dims_reduced(b, x, call.attribute("dim"));
   bool keepdim = call.flag("keepdim");
   Operand counted = b.cast(b.logical_not(b.isnan(x)), b.dtype(x));
   return {
@@ -168,7 +168,8 @@ Outputs nanmean(GraphBuilder& b, const CompositeCall& call) {
 
 Outputs count_nonzero(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
-  return {b.reduce_dims(OpId::sum, b.ne(x, GraphBuilder::integer(0)), reduced(b, x, call.attribute("dim")), false)};
+  return {
+      b.reduce_dims(OpId::sum, b.ne(x, GraphBuilder::integer(0)), dims_reduced(b, x, call.attribute("dim")), false)};
 }
 
 Outputs var_mean(GraphBuilder& b, const CompositeCall& call) {
@@ -180,7 +181,7 @@ Outputs std_mean(GraphBuilder& b, const CompositeCall& call) {
 
 Outputs logsumexp(GraphBuilder& b, const CompositeCall& call) {
   Operand x = is_floating(b.dtype(call.operands[0])) ? call.operands[0] : b.to(call.operands[0], DType::f32);
-  Dims dims = reduced(b, x, call.attribute("dim"));
+  Dims dims = dims_reduced(b, x, call.attribute("dim"));
   bool keepdim = call.flag("keepdim");
   if (count(b, x, dims) == Dim(0)) return {b.log(b.reduce_dims(OpId::sum, x, dims, keepdim))};
   Operand shift = shift_of(b, x, dims);
@@ -191,12 +192,14 @@ Outputs logsumexp(GraphBuilder& b, const CompositeCall& call) {
 
 Outputs norm(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
-  return {norm_of(b, x, call.attribute("p").as_number(), reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
+  return {
+      norm_of(b, x, call.attribute("p").as_number(), dims_reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
 }
 
 Outputs vector_norm(GraphBuilder& b, const CompositeCall& call) {
   const Operand& x = call.operands[0];
-  return {norm_of(b, x, call.attribute("ord").as_number(), reduced(b, x, call.attribute("dim")), call.flag("keepdim"))};
+  return {norm_of(b, x, call.attribute("ord").as_number(), dims_reduced(b, x, call.attribute("dim")),
+                  call.flag("keepdim"))};
 }
 
 Outputs vecdot(GraphBuilder& b, const CompositeCall& call) {

@@ -4,14 +4,10 @@
 namespace ingot::ir::derivatives {
 namespace {
 
-Gradients times(GraphBuilder& b, const DerivedCall& call, const Operand& slope) {
-  return of_self(call, b.mul(call.cotangent(), slope));
-}
-
 /// Flat outside of two bounds and at them; by the result, which a bound has exactly there.
 Gradients between(GraphBuilder& b, const DerivedCall& call, const Operand& low, const Operand& high) {
   const Operand& r = call.result();
-  return of_self(call, where_not(b, b.logical_or(b.le(r, low), b.ge(r, high)), call.cotangent()));
+  return of_self(call, kept_where_not(b, b.logical_or(b.le(r, low), b.ge(r, high)), call.cotangent()));
 }
 
 }  // namespace
@@ -21,7 +17,7 @@ Gradients sigmoid(GraphBuilder& b, const DerivedCall& call) {
   return times(b, call, b.mul(r, b.rsub(r, 1.0)));
 }
 Gradients relu(GraphBuilder& b, const DerivedCall& call) {
-  return of_self(call, where_not(b, b.le(call.result(), 0.0), call.cotangent()));
+  return of_self(call, kept_where_not(b, b.le(call.result(), 0.0), call.cotangent()));
 }
 Gradients relu6(GraphBuilder& b, const DerivedCall& call) {
   return between(b, call, Operand::constant(0.0), Operand::constant(6.0));
@@ -57,12 +53,12 @@ Gradients mish(GraphBuilder& b, const DerivedCall& call) {
 
 Gradients hardsigmoid(GraphBuilder& b, const DerivedCall& call) {
   const Operand &x = call.operands[0], inside = b.logical_and(b.gt(x, -3.0), b.lt(x, 3.0));
-  return of_self(call, where(b, inside, b.div(call.cotangent(), 6.0)));
+  return of_self(call, kept_where(b, inside, b.div(call.cotangent(), 6.0)));
 }
 Gradients hardswish(GraphBuilder& b, const DerivedCall& call) {
   const Operand &x = call.operands[0], &g = call.cotangent();
   const Operand middle = b.mul(g, b.add(b.div(x, 3.0), 0.5));
-  return of_self(call, where_not(b, b.le(x, -3.0), b.where(b.lt(x, 3.0), middle, g)));
+  return of_self(call, kept_where_not(b, b.le(x, -3.0), b.where(b.lt(x, 3.0), middle, g)));
 }
 
 namespace {
@@ -103,11 +99,11 @@ Gradients logsigmoid(GraphBuilder& b, const DerivedCall& call) {
   return times(b, call, b.sigmoid(b.neg(call.operands[0])));
 }
 Gradients threshold(GraphBuilder& b, const DerivedCall& call) {
-  return of_self(call, where_not(b, b.le(call.operands[0], call.operand("threshold")), call.cotangent()));
+  return of_self(call, kept_where_not(b, b.le(call.operands[0], call.operand("threshold")), call.cotangent()));
 }
 // hardshrink and softshrink: flat near zero.
 Gradients shrink(GraphBuilder& b, const DerivedCall& call) {
-  return of_self(call, where_not(b, b.le(b.abs(call.operands[0]), call.operand("lambd")), call.cotangent()));
+  return of_self(call, kept_where_not(b, b.le(b.abs(call.operands[0]), call.operand("lambd")), call.cotangent()));
 }
 Gradients tanhshrink(GraphBuilder& b, const DerivedCall& call) {
   const Operand t = b.tanh(call.operands[0]);
@@ -125,7 +121,7 @@ Gradients prelu(GraphBuilder& b, const DerivedCall& call) {
   const Operand above = b.gt(x, 0.0);
   return each(call, {[&] { return b.where(above, g, b.mul(g, weight)); },
                      [&] {
-                       const Operand whole = where_not(b, above, b.mul(g, x));
+                       const Operand whole = kept_where_not(b, above, b.mul(g, x));
                        return b.reshape(sum_to(b, whole, b.shape(weight)), shape);
                      }});
 }

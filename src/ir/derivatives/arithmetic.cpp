@@ -47,14 +47,14 @@ Operand power_by_base(GraphBuilder& b, const Operand& x, const Operand& exponent
     return e == 2 ? b.mul(x, 2.0) : b.mul(b.pow(x, e - 1), e);
   }
   const Operand e = exponent.is_value() ? exponent : b.scalar(exponent, dtype);
-  return where_not(b, b.eq(e, 0.0), b.mul(b.pow(x, b.sub(e, 1.0)), e));
+  return kept_where_not(b, b.eq(e, 0.0), b.mul(b.pow(x, b.sub(e, 1.0)), e));
 }
 
 /// 0^y is constant where y is not negative.
 Operand power_by_exponent(GraphBuilder& b, const Operand& x, const Operand& y, const Operand& power, DType dtype) {
   const Operand base = x.is_value() ? x : b.scalar(x, dtype);
   const Operand flat = b.logical_and(b.eq(base, 0.0), b.ge(y, 0.0));
-  return where_not(b, flat, b.mul(power, b.log(base)));
+  return kept_where_not(b, flat, b.mul(power, b.log(base)));
 }
 
 }  // namespace
@@ -76,8 +76,8 @@ Gradients larger_or_smaller(GraphBuilder& b, const DerivedCall& call, size_t sec
   const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, second);
   const Operand share = b.where(b.eq(x, y), b.mul(g, 0.5), g);
   Gradients gradients(call.operands.size());
-  if (call.wanted[0]) gradients[0] = where_not(b, b.call(loses, {x, y}, {})[0], share);
-  if (call.wanted[second]) gradients[second] = where_not(b, b.call(loses, {y, x}, {})[0], share);
+  if (call.wanted[0]) gradients[0] = kept_where_not(b, b.call(loses, {x, y}, {})[0], share);
+  if (call.wanted[second]) gradients[second] = kept_where_not(b, b.call(loses, {y, x}, {})[0], share);
   return gradients;
 }
 
@@ -85,7 +85,7 @@ Gradients larger_or_smaller(GraphBuilder& b, const DerivedCall& call, size_t sec
 Gradients bounded(GraphBuilder& b, const DerivedCall& call, size_t bound, OpId outside, OpId inside) {
   if (call.operands[bound].is_value()) return larger_or_smaller(b, call, bound, outside);
   const Operand free = b.call(inside, {computed(b, call, 0), call.operands[bound]}, {})[0];
-  return of_self(call, where(b, free, call.cotangent()));
+  return of_self(call, kept_where(b, free, call.cotangent()));
 }
 
 }  // namespace
@@ -102,8 +102,8 @@ Gradients number_wins(GraphBuilder& b, const DerivedCall& call, OpId first_wins)
   const Operand alone = b.isnan(y.is_value() ? y : b.scalar(y, b.dtype(g)));
   const Operand first = b.logical_or(b.call(first_wins, {x, y}, {})[0], alone), tie = b.eq(x, y);
   const Operand share = b.where(tie, b.mul(g, 0.5), g);
-  return each(call,
-              {[&] { return where(b, b.logical_or(first, tie), share); }, [&] { return where_not(b, first, share); }});
+  return each(call, {[&] { return kept_where(b, b.logical_or(first, tie), share); },
+                     [&] { return kept_where_not(b, first, share); }});
 }
 }  // namespace
 
@@ -118,7 +118,7 @@ Gradients clamp(GraphBuilder& b, const DerivedCall& call) {
   const Operand &g = call.cotangent(), x = computed(b, call, 0);
   const Operand low = computed(b, call, 1), high = computed(b, call, 2);
   if (!low.is_value() && !high.is_value())
-    return of_self(call, where(b, b.logical_and(b.gt(x, low), b.lt(x, high)), g));
+    return of_self(call, kept_where(b, b.logical_and(b.gt(x, low), b.lt(x, high)), g));
   auto tie = [&](const Operand& bound) { return b.logical_and(b.eq(x, bound), b.lt(low, high)); };
   const Operand half = b.mul(g, 0.5);
   return each(call, {[&] {
@@ -127,15 +127,15 @@ Gradients clamp(GraphBuilder& b, const DerivedCall& call) {
                          if (bound.is_value()) share = b.where(tie(bound), half, share);
                        const Operand below = low.is_value() ? b.lt(x, low) : b.le(x, low);
                        const Operand above = high.is_value() ? b.gt(x, high) : b.ge(x, high);
-                       return where_not(b, b.logical_or(below, above), share);
+                       return kept_where_not(b, b.logical_or(below, above), share);
                      },
                      [&] {
                        const Operand whole = b.logical_and(b.lt(x, low), b.le(low, high));
-                       return b.where(tie(low), half, where(b, whole, g));
+                       return b.where(tie(low), half, kept_where(b, whole, g));
                      },
                      [&] {
                        const Operand above = b.logical_and(b.gt(x, high), b.le(low, high));
-                       return b.where(tie(high), half, where(b, b.logical_or(above, b.gt(low, high)), g));
+                       return b.where(tie(high), half, kept_where(b, b.logical_or(above, b.gt(low, high)), g));
                      }});
 }
 
@@ -176,7 +176,7 @@ Gradients same(GraphBuilder&, const DerivedCall& call) { return of_self(call, ca
 // Of equals the result is the other one.
 Gradients nextafter(GraphBuilder& b, const DerivedCall& call) {
   const Operand x = computed(b, call, 0), y = computed(b, call, 1);
-  return each(call, {[&] { return where_not(b, b.eq(x, y), call.cotangent()); }});
+  return each(call, {[&] { return kept_where_not(b, b.eq(x, y), call.cotangent()); }});
 }
 
 // The size of x with the sign of y: constant in y, and zero at zero.
@@ -191,18 +191,18 @@ Gradients ldexp(GraphBuilder& b, const DerivedCall& call) {
               {[&] { return b.ldexp(g, call.operands[1]); }, [&] { return b.mul(b.mul(g, call.result()), kLog2); }});
 }
 Gradients nan_to_num(GraphBuilder& b, const DerivedCall& call) {
-  return of_self(call, where(b, b.isfinite(call.operands[0]), call.cotangent()));
+  return of_self(call, kept_where(b, b.isfinite(call.operands[0]), call.cotangent()));
 }
 
 Gradients where(GraphBuilder& b, const DerivedCall& call) {
   const Operand &condition = call.operands[0], &g = call.cotangent();
-  return each(call, {[] { return Operand::none(); }, [&] { return where(b, condition, g); },
-                     [&] { return where_not(b, condition, g); }});
+  return each(call, {[] { return Operand::none(); }, [&] { return kept_where(b, condition, g); },
+                     [&] { return kept_where_not(b, condition, g); }});
 }
 Gradients masked_fill(GraphBuilder& b, const DerivedCall& call) {
   const Operand &mask = call.operands[1], &g = call.cotangent();
-  return each(
-      call, {[&] { return where_not(b, mask, g); }, [] { return Operand::none(); }, [&] { return where(b, mask, g); }});
+  return each(call, {[&] { return kept_where_not(b, mask, g); }, [] { return Operand::none(); },
+                     [&] { return kept_where(b, mask, g); }});
 }
 // copy and fill: nothing of self is left.
 Gradients replaced(GraphBuilder&, const DerivedCall& call) {

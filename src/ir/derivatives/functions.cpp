@@ -9,10 +9,7 @@ namespace {
 constexpr double kLog2 = 0x1.62e42fefa39efp-1, kLog10 = 0x1.26bb1bbb55516p1, kPi = 0x1.921fb54442d18p1,
                  kTwoOverRootPi = 0x1.20dd750429b6dp0;
 
-/// The cotangent times a slope, or divided by something.
-Gradients times(GraphBuilder& b, const DerivedCall& call, const Operand& slope) {
-  return of_self(call, b.mul(call.cotangent(), slope));
-}
+/// The cotangent divided by something.
 Gradients over(GraphBuilder& b, const DerivedCall& call, const Operand& divisor) {
   return of_self(call, b.div(call.cotangent(), divisor));
 }
@@ -42,7 +39,7 @@ Gradients xlogy(GraphBuilder& b, const DerivedCall& call) {
   return each(call, {[&] {
                        const Operand base = y.is_value() ? y : b.scalar(y, b.dtype(g));
                        const Operand flat = b.logical_and(b.eq(x, 0.0), b.le(base, 0.0));
-                       return where_not(b, flat, b.mul(g, b.log(base)));
+                       return kept_where_not(b, flat, b.mul(g, b.log(base)));
                      },
                      [&] { return b.div(b.mul(g, x), y); }});
 }
@@ -67,7 +64,7 @@ Gradients logit(GraphBuilder& b, const DerivedCall& call) {
   if (!given.present()) return of_self(call, nowhere);
   const Operand eps = b.scalar(given, b.dtype(x));
   const Operand outside = b.logical_or(b.lt(x, eps), b.gt(x, b.rsub(eps, 1.0)));
-  return of_self(call, b.where(b.lt(eps, 0.0), nowhere, where_not(b, outside, slope)));
+  return of_self(call, b.where(b.lt(eps, 0.0), nowhere, kept_where_not(b, outside, slope)));
 }
 Gradients hypot(GraphBuilder& b, const DerivedCall& call) {
   const Operand &g = call.cotangent(), x = computed(b, call, 0), y = computed(b, call, 1);

@@ -4,7 +4,13 @@
 namespace ingot::ir::derivatives {
 namespace {
 
-enum Reduce : int64_t { kSum, kProd, kMean, kMax, kMin };  // in the order of the table's words
+enum ScatterReduce : int64_t {
+  kScatterSum,
+  kScatterProd,
+  kScatterMean,
+  kScatterMax,
+  kScatterMin
+};  // in the order of the table's words
 
 Operand added_at(GraphBuilder& b, const Operand& to, const Attr& dim, const Operand& index, const Operand& source) {
   return b.scatter_add(to, index, source, dim);
@@ -59,7 +65,7 @@ Gradients embedding(GraphBuilder& b, const DerivedCall& call) {
   const Operand flat = b.reshape(indices, {count});
   Operand rows = b.reshape(call.cotangent(), {count, b.shape(weight)[1]});
   if (const int64_t padding = call.integer("padding_idx"); padding >= 0)
-    rows = where_not(b, b.unsqueeze(b.eq(flat, GraphBuilder::integer(padding)), GraphBuilder::attr(1)), rows);
+    rows = kept_where_not(b, b.unsqueeze(b.eq(flat, GraphBuilder::integer(padding)), GraphBuilder::attr(1)), rows);
   if (call.flag("scale_grad_by_freq")) {
     const Operand once = b.full(Dims{count}, Operand::constant(1.0), b.dtype(rows));
     const Operand often = b.index_add(zeros(b, {b.shape(weight)[0]}, b.dtype(rows)), flat, once, Operand::constant(1.0),
@@ -75,7 +81,7 @@ Gradients scatter(GraphBuilder& b, const DerivedCall& call) {
   const Attr& dim = call.attribute("dim");
   return each(call, {[&] { return cleared(b, g, dim, index); }, [] { return Operand::none(); },
                      [&] {
-                       const Operand taken = where(b, stays(b, g, dim, index), b.gather(g, index, dim));
+                       const Operand taken = kept_where(b, stays(b, g, dim, index), b.gather(g, index, dim));
                        return as_source(b, taken, b.shape(src));
                      }});
 }
@@ -132,7 +138,7 @@ struct Scattered {
   // Quotients by an element, but for the only zero among what meets: that gets the product of the others.
   Gradients prod() const {
     auto product = [&](const Operand& start, const Operand& source) {
-      return b.scatter_reduce(start, index, source, dim, Attr::mode(kProd), GraphBuilder::flag(with_self));
+      return b.scatter_reduce(start, index, source, dim, Attr::mode(kScatterProd), GraphBuilder::flag(with_self));
     };
     auto without_zero = [&](const Operand& x, const Operand& zero) { return b.where(zero, 1.0, x); };
     const Operand self_zero = b.eq(self, 0.0), src_zero = b.eq(src, 0.0);
@@ -157,8 +163,8 @@ struct Scattered {
     const Operand self_best = b.eq(self, best), src_best = b.eq(src, gathered(best));
     const Operand start = with_self ? b.to(self_best, b.dtype(g)) : constant(0, self);
     const Operand share = b.div(g, b.clamp_min(counted(start, src_best), 1.0));
-    return pair([&] { return with_self ? where(b, self_best, share) : g; },
-                [&] { return where(b, src_best, gathered(share)); });
+    return pair([&] { return with_self ? kept_where(b, self_best, share) : g; },
+                [&] { return kept_where(b, src_best, gathered(share)); });
   }
 };
 
@@ -167,11 +173,11 @@ struct Scattered {
 Gradients scatter_reduce(GraphBuilder& b, const DerivedCall& call) {
   const Scattered scattered(b, call);
   switch (call.integer("reduce")) {
-    case kSum:
+    case kScatterSum:
       return scattered.sum();
-    case kProd:
+    case kScatterProd:
       return scattered.prod();
-    case kMean:
+    case kScatterMean:
       return scattered.mean();
     default:
       return scattered.extreme();

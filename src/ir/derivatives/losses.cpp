@@ -29,8 +29,8 @@ struct OfTargets {
     targets = read_targets(b, forward);
     Operand g = call.cotangent();
     if (call.integer("reduction") == kMean) g = b.div(g, weight_total(b, targets, b.dtype(g)));
-    each = where(b, targets.valid, g);
-    weighted = targets.weight.present() ? where(b, targets.valid, b.mul(g, targets.weight)) : each;
+    each = kept_where(b, targets.valid, g);
+    weighted = targets.weight.present() ? kept_where(b, targets.valid, b.mul(g, targets.weight)) : each;
     const Attr channel = GraphBuilder::attr(static_cast<int64_t>(targets.channel));
     each = b.unsqueeze(each, channel);
     weighted = b.unsqueeze(weighted, channel);
@@ -70,7 +70,7 @@ Gradients binary_cross_entropy(GraphBuilder& b, const DerivedCall& call) {
 Gradients nll_loss(GraphBuilder& b, const DerivedCall& call) {
   if (call.operand("weight").present() && call.wanted[2]) return {};
   const OfTargets of(b, call);
-  return of_self(call, where(b, of.is_target, b.neg(of.weighted)));
+  return of_self(call, kept_where(b, of.is_target, b.neg(of.weighted)));
 }
 
 // (softmax - one at the target) of each, and for label smoothing the same for a share of all classes.

@@ -33,10 +33,10 @@ Operand below(GraphBuilder& b, const Operand& x) { return b.tril(x, GraphBuilder
 Operand lower(GraphBuilder& b, const Operand& x) { return b.tril(x, GraphBuilder::integer(0)); }
 Operand upper(GraphBuilder& b, const Operand& x) { return b.triu(x, GraphBuilder::integer(0)); }
 
-Operand column(GraphBuilder& b, const Operand& x) {
+Operand as_column(GraphBuilder& b, const Operand& x) {
   return b.unsqueeze(x, GraphBuilder::attr(static_cast<int64_t>(b.rank(x))));
 }
-Operand row(GraphBuilder& b, const Operand& x) {
+Operand as_row(GraphBuilder& b, const Operand& x) {
   return b.unsqueeze(x, GraphBuilder::attr(static_cast<int64_t>(b.rank(x)) - 1));
 }
 
@@ -44,12 +44,12 @@ Operand row(GraphBuilder& b, const Operand& x) {
 Operand diagonal_mask(GraphBuilder& b, Dim n) { return b.eq(coordinate(b, n, 0, 2), count_up(b, n)); }
 /// A matrix with these values on its diagonal.
 Operand diagonal_matrix(GraphBuilder& b, const Operand& values) {
-  return where(b, diagonal_mask(b, size(b, values, 1)), column(b, values));
+  return kept_where(b, diagonal_mask(b, size(b, values, 1)), as_column(b, values));
 }
 /// 1 / (b - a) of each pair of values, 0 of each with itself.
 Operand inverse_gaps(GraphBuilder& b, const Operand& values) {
-  const Operand own = diagonal_mask(b, size(b, values, 1)), gaps = b.sub(row(b, values), column(b, values));
-  return where_not(b, own, b.reciprocal(b.where(own, 1.0, gaps)));
+  const Operand own = diagonal_mask(b, size(b, values, 1)), gaps = b.sub(as_row(b, values), as_column(b, values));
+  return kept_where_not(b, own, b.reciprocal(b.where(own, 1.0, gaps)));
 }
 
 /// A sum, some of whose terms are absent.
@@ -83,7 +83,7 @@ Gradients linalg_solve_ex(GraphBuilder& b, const DerivedCall& call) {
 
 Gradients linalg_det(GraphBuilder& b, const DerivedCall& call) {
   const Operand &of_product = call.cotangents[0], &of_logarithm = call.cotangents[2], &a = call.operand("A");
-  auto spread = [&](const Operand& x) { return column(b, column(b, x)); };
+  auto spread = [&](const Operand& x) { return as_column(b, as_column(b, x)); };
   Operand gradient;
   if (of_product.present()) gradient = b.mul(spread(of_product), b.linalg_cofactors(a));
   if (of_logarithm.present())
@@ -125,7 +125,7 @@ Gradients linalg_lu_factor_ex(GraphBuilder& b, const DerivedCall& call) {
   if (beyond.present()) result = joined(b, result, beyond, wide ? 1 : 2);
   // Row order[i] of A was row i.
   const Operand order =
-      b.expand(column(b, b.linalg_pivot_order(call.results[1], Attr::of(Dims{rows}))), Attr::of(shape));
+      b.expand(as_column(b, b.linalg_pivot_order(call.results[1], Attr::of(Dims{rows}))), Attr::of(shape));
   return of_self(call, b.scatter(zeros(b, shape, DType::f64), order, result,
                                  GraphBuilder::attr(static_cast<int64_t>(shape.size()) - 2)));
 }
@@ -178,14 +178,15 @@ Gradients linalg_svd(GraphBuilder& b, const DerivedCall& call) {
   if (of_s.present()) inner = diagonal_matrix(b, of_s);
   if (has_vectors && of_u.present()) {
     const Operand g = part(b, of_u, 1, 0, k), own = b.matmul(ut, g);
-    add_to(b, inner, b.mul(b.mul(gaps, skew(own)), row(b, s)));
-    if (b.dims().less(k, size(b, u, 2))) add_to(b, outer, b.matmul(b.div(b.sub(g, b.matmul(u, own)), row(b, s)), vt));
+    add_to(b, inner, b.mul(b.mul(gaps, skew(own)), as_row(b, s)));
+    if (b.dims().less(k, size(b, u, 2)))
+      add_to(b, outer, b.matmul(b.div(b.sub(g, b.matmul(u, own)), as_row(b, s)), vt));
   }
   if (has_vectors && of_vt.present()) {
     const Operand g = transposed(b, part(b, of_vt, 2, 0, k)), own = b.matmul(vt, g);
-    add_to(b, inner, b.mul(column(b, s), b.mul(gaps, skew(own))));
+    add_to(b, inner, b.mul(as_column(b, s), b.mul(gaps, skew(own))));
     if (b.dims().less(k, size(b, vt, 1)))
-      add_to(b, outer, b.matmul(u, b.div(transposed(b, b.sub(g, b.matmul(v, own))), column(b, s))));
+      add_to(b, outer, b.matmul(u, b.div(transposed(b, b.sub(g, b.matmul(v, own))), as_column(b, s))));
   }
   if (!inner.present()) return of_self(call, {});
   const Operand result = b.matmul(b.matmul(u, inner), vt);

@@ -33,7 +33,7 @@ Gradients found(GraphBuilder& b, const DerivedCall& call) {
   if (shape.empty()) return of_self(call, g);
   const size_t dim = static_cast<size_t>(call.integer("dim"));
   const Operand position = with_dims_kept(b, call.results[1], shape, call.attribute("dim"));
-  return of_self(call, where(b, b.eq(coordinate(b, shape[dim], dim, shape.size()), position), g));
+  return of_self(call, kept_where(b, b.eq(coordinate(b, shape[dim], dim, shape.size()), position), g));
 }
 
 // cummax and cummin: a position may come many times.
@@ -62,8 +62,8 @@ Gradients cumprod(GraphBuilder& b, const DerivedCall& call) {
   const Operand slope = b.div(at, b.where(zero, 1.0, x));
   const Operand behind = b.logical_and(b.eq(zeros_so_far, GraphBuilder::integer(1)),
                                        b.logical_and(b.logical_not(zero), b.isfinite(slope)));
-  const Operand its_zero = b.reduce_dims(OpId::sum, where(b, first, x), Dims{dim.integer}, true);
-  const Operand after = b.mul(its_zero, where(b, behind, slope));
+  const Operand its_zero = b.reduce_dims(OpId::sum, kept_where(b, first, x), Dims{dim.integer}, true);
+  const Operand after = b.mul(its_zero, kept_where(b, behind, slope));
   return of_self(call, b.where(none, before, b.where(first, at, after)));
 }
 

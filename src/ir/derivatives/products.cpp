@@ -128,10 +128,10 @@ std::vector<Operand> attention(GraphBuilder& b, const DerivedCall& call, const s
   if ((mask.present() || seen) && keys != Dim(0)) {
     const Operand top = b.reduce_dims(OpId::amax, scores, {last}, true);
     blind = b.eq(top, -std::numeric_limits<double>::infinity());
-    scores = where_not(b, *blind, scores);
+    scores = kept_where_not(b, *blind, scores);
   }
   Operand weights = b.softmax(scores, GraphBuilder::attr(last));
-  if (blind) weights = where_not(b, *blind, weights);
+  if (blind) weights = kept_where_not(b, *blind, weights);
   if (shared) {
     Dims split = b.shape(query);
     split.back() = keys;

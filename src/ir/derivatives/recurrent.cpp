@@ -8,7 +8,7 @@
 namespace ingot::ir::derivatives {
 namespace {
 
-Operand select(GraphBuilder& b, const Operand& x, Dim time) {
+Operand at_time(GraphBuilder& b, const Operand& x, Dim time) {
   return b.select(x, GraphBuilder::attr(0), Attr::of(Dims{time}));
 }
 
@@ -51,7 +51,7 @@ Gradients through_time(GraphBuilder& b, const DerivedCall& call, const Cell& cel
     if (call.wanted[i]) gradients[i] = make();
   };
   give(0, [&] { return found[0]; });
-  for (size_t s = 0; s < states; ++s) give(1 + s, [&] { return select(b, found[found.size() - states + s], first); });
+  for (size_t s = 0; s < states; ++s) give(1 + s, [&] { return at_time(b, found[found.size() - states + s], first); });
   give(1 + states, [&] { return b.matmul(transposed(b, rows(b, slopes)), rows(b, begin[0])); });
   give(2 + states, [&] { return b.reduce_dims(OpId::sum, slopes, {0, 1}, false); });
   return gradients;
@@ -70,7 +70,7 @@ Gradients of_steps(GraphBuilder& b, const DerivedCall& call, const Cell& cell) {
       const int64_t time = call.flag("reverse") ? steps - 1 - i : i;
       step.operands = operands;
       for (int64_t k = 0; k < static_cast<int64_t>(operands.size()); ++k)
-        if (operands[k].present() && k != 2 + states) step.operands[k] = select(b, operands[k], time);
+        if (operands[k].present() && k != 2 + states) step.operands[k] = at_time(b, operands[k], time);
       step.before = call.op.step(b, step);
       for (size_t r = 0; r < count; ++r)
         all[r][static_cast<size_t>(time)] = b.unsqueeze(step.before[r], GraphBuilder::attr(0));

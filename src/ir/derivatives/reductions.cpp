@@ -43,9 +43,9 @@ Gradients prod(GraphBuilder& b, const DerivedCall& call) {
   const Operand others = b.mul(r.g, b.reduce_dims(OpId::prod, factors, r.dims, true));
   const Operand hidden = b.logical_and(b.gt(zeros, 0.0), b.eq(count(b.logical_not(finite)), 1.0));
   const Operand slope =
-      where_not(b, b.logical_and(hidden, b.logical_not(finite)), b.div(b.mul(r.g, r.result), factors));
-  const Operand both = where(b, b.logical_and(b.eq(zeros, 2.0), b.isfinite(others)), others);
-  const Operand other_zero = b.sub(r.sum(b, where(b, zero, x)), x);
+      kept_where_not(b, b.logical_and(hidden, b.logical_not(finite)), b.div(b.mul(r.g, r.result), factors));
+  const Operand both = kept_where(b, b.logical_and(b.eq(zeros, 2.0), b.isfinite(others)), others);
+  const Operand other_zero = b.sub(r.sum(b, kept_where(b, zero, x)), x);
   return of_self(call, b.where(zero, b.where(only, others, b.mul(both, other_zero)), slope));
 }
 
@@ -76,7 +76,7 @@ Gradients var(GraphBuilder& b, const DerivedCall& call) {
 Gradients std(GraphBuilder& b, const DerivedCall& call) {
   const Operand& result = call.result();
   DerivedCall of_variance = call;
-  of_variance.cotangents = {where_not(b, b.eq(result, 0.0), b.div(call.cotangent(), b.mul(result, 2.0)))};
+  of_variance.cotangents = {kept_where_not(b, b.eq(result, 0.0), b.div(call.cotangent(), b.mul(result, 2.0)))};
   return var(b, of_variance);
 }
 
@@ -90,7 +90,7 @@ Gradients norm(GraphBuilder& b, const DerivedCall& call) {
   const Operand& x = call.operands[0];
   const Reduced r(b, call);
   const double p = call.attrs[0].as_number();
-  auto unless_zero = [&](const Operand& value) { return where_not(b, b.eq(r.result, 0.0), value); };
+  auto unless_zero = [&](const Operand& value) { return kept_where_not(b, b.eq(r.result, 0.0), value); };
   if (p == 0) return Gradients(1);
   if (p == 1) return of_self(call, b.mul(r.g, b.sign(x)));
   if (p == 2) return of_self(call, b.mul(x, unless_zero(b.div(r.g, r.result))));
@@ -98,11 +98,11 @@ Gradients norm(GraphBuilder& b, const DerivedCall& call) {
   if (std::isinf(p)) {
     const Operand best = b.logical_or(b.eq(size, r.result), b.isnan(size));
     const Operand share = b.div(r.g, r.sum(b, b.to(best, b.dtype(x))));
-    return of_self(call, where(b, best, b.mul(share, b.sign(x))));
+    return of_self(call, kept_where(b, best, b.mul(share, b.sign(x))));
   }
   // sign(x) (|x| / norm)^(p - 1): a ratio that stays in range. Of a negative order one zero makes the norm zero.
   const Operand ratio = b.pow(b.div(size, b.where(b.eq(r.result, 0.0), 1.0, r.result)), p - 1);
-  return of_self(call, b.mul(r.g, where_not(b, b.eq(p < 0 ? r.result : x, 0.0), b.mul(b.sign(x), ratio))));
+  return of_self(call, b.mul(r.g, kept_where_not(b, b.eq(p < 0 ? r.result : x, 0.0), b.mul(b.sign(x), ratio))));
 }
 
 // Each side has differences of its own, (x - y) or (y - x): they go into its sum one by one, where those of both would

@@ -19,14 +19,19 @@ Gradients of_self(const DerivedCall& call, const Operand& gradient) {
   gradients[0] = gradient;
   return gradients;
 }
+Gradients times(GraphBuilder& b, const DerivedCall& call, const Operand& slope) {
+  return of_self(call, b.mul(call.cotangent(), slope));
+}
 
 Operand computed(GraphBuilder& b, const DerivedCall& call, size_t i) {
   const Operand& operand = call.operands[i];
   return operand.is_value() ? b.to(operand, b.dtype(call.cotangent())) : operand;
 }
 
-Operand where(GraphBuilder& b, const Operand& condition, const Operand& x) { return b.where(condition, x, 0.0); }
-Operand where_not(GraphBuilder& b, const Operand& condition, const Operand& x) { return b.where(condition, 0.0, x); }
+Operand kept_where(GraphBuilder& b, const Operand& condition, const Operand& x) { return b.where(condition, x, 0.0); }
+Operand kept_where_not(GraphBuilder& b, const Operand& condition, const Operand& x) {
+  return b.where(condition, 0.0, x);
+}
 
 Operand zeros(GraphBuilder& b, const Dims& shape, DType dtype) {
   return b.full(Attr::of(shape), is_floating(dtype) ? Operand::constant(0.0) : GraphBuilder::integer(0),

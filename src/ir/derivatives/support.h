@@ -12,13 +12,15 @@ using Make = std::function<Operand()>;
 Gradients each(const DerivedCall& call, std::initializer_list<Make> operands);
 /// The gradient of the only tensor.
 Gradients of_self(const DerivedCall& call, const Operand& gradient);
+/// The same, the cotangent times a slope.
+Gradients times(GraphBuilder& b, const DerivedCall& call, const Operand& slope);
 
 /// An operand in the dtype of the result, in which an elementwise op computes; a scalar as it is.
 Operand computed(GraphBuilder& b, const DerivedCall& call, size_t i);
 
 /// x where a condition holds, zero elsewhere: never a product with a mask, as 0 * NaN is NaN.
-Operand where(GraphBuilder& b, const Operand& condition, const Operand& x);
-Operand where_not(GraphBuilder& b, const Operand& condition, const Operand& x);
+Operand kept_where(GraphBuilder& b, const Operand& condition, const Operand& x);
+Operand kept_where_not(GraphBuilder& b, const Operand& condition, const Operand& x);
 
 Operand zeros(GraphBuilder& b, const Dims& shape, DType dtype);
 /// What changes no sum, not even one that is -0.

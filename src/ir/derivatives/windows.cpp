@@ -198,7 +198,7 @@ class Gathered {
       }
       unit *= r.size();
     }
-    return where(b_, b_.eq(from, apart_ ? GraphBuilder::integer(known) : offset), given);
+    return kept_where(b_, b_.eq(from, apart_ ? GraphBuilder::integer(known) : offset), given);
   }
 
   GraphBuilder& b_;

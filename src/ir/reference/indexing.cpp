@@ -69,7 +69,7 @@ struct Cell {
 
 /// Joins self (where it takes part) and the sources that meet at each place. `source` gives element j of the source.
 template <class Source>
-void combine(ReferenceContext& c, const std::map<int64_t, Cell>& cells, std::string_view how, Source source) {
+void combine_cells(ReferenceContext& c, const std::map<int64_t, Cell>& cells, std::string_view how, Source source) {
   const ReferenceTensor& self = c.tensor("self");
   ReferenceTensor& out = c.out();
   for (int64_t i = 0; i < out.size(); ++i) assign(out, i, self, i);
@@ -145,7 +145,7 @@ void scatter_elements(ReferenceContext& c, std::string_view how, bool include_se
     cells[place].self = include_self;
     cells[place].sources.push_back(from);
   }
-  combine(c, cells, how, [&](int64_t j) { return element(c, src, j); });
+  combine_cells(c, cells, how, [&](int64_t j) { return element(c, src, j); });
 }
 
 /// Position i of the index stands for slice i of the source along `dim`.
@@ -165,7 +165,7 @@ void index_slices(ReferenceContext& c, std::string_view how, Source source, bool
       if (!row.empty()) at[dim] = chosen, from[dim] = i;
       cells[position_of(at, self.shape)].sources.push_back(row.empty() ? i : position_of(from, whole));
     }
-  combine(c, cells, how, source);
+  combine_cells(c, cells, how, source);
 }
 
 }  // namespace

@@ -44,13 +44,13 @@ Matrix matrix(const ReferenceTensor& t, int64_t number) {
   std::copy_n(t.real.begin() + number * m.rows * m.columns, m.rows * m.columns, m.elements.begin());
   return m;
 }
-void put(ReferenceTensor& t, int64_t number, const Matrix& m) {
+void put_matrix(ReferenceTensor& t, int64_t number, const Matrix& m) {
   for (size_t i = 0; i < m.elements.size(); ++i)
     t.real[number * m.elements.size() + i] = static_cast<double>(m.elements[i]);
 }
 /// Calls f(number, matrix) for each matrix A.
 template <class F>
-void each(ReferenceContext& c, F f) {
+void each_matrix(ReferenceContext& c, F f) {
   const ReferenceTensor& a = c.tensor("A");
   int64_t count = 1;
   for (size_t d = 0; d + 2 < a.shape.size(); ++d) count *= a.shape[d];
@@ -144,7 +144,7 @@ void turn_sign(Matrix& m, int64_t c) {
 }  // namespace
 
 void linalg_cholesky_ex(ReferenceContext& c) {
-  each(c, [&](int64_t i, const Matrix& a) {
+  each_matrix(c, [&](int64_t i, const Matrix& a) {
     Matrix l(a.rows, a.rows);
     for (int64_t r = 0; r < a.rows; ++r)
       for (int64_t k = 0; k <= r; ++k) {
@@ -155,29 +155,29 @@ void linalg_cholesky_ex(ReferenceContext& c) {
         else if (l(r, r) = std::sqrt(sum); !(sum > 0) && c.outputs[1].integer[i] == 0)
           c.outputs[1].integer[i] = r + 1;
       }
-    put(c.outputs[0], i, l);
+    put_matrix(c.outputs[0], i, l);
   });
 }
 void linalg_inv_ex(ReferenceContext& c) {
-  each(c, [&](int64_t i, const Matrix& a) {
+  each_matrix(c, [&](int64_t i, const Matrix& a) {
     const auto [x, info] = solved(a, Matrix::identity(a.rows));
-    put(c.outputs[0], i, x);
+    put_matrix(c.outputs[0], i, x);
     c.outputs[1].integer[i] = info;
   });
 }
 void linalg_solve_ex(ReferenceContext& c) {
   const std::string_view form = c.mode("form");
-  each(c, [&](int64_t i, Matrix a) {
+  each_matrix(c, [&](int64_t i, Matrix a) {
     for (int64_t r = 0; r < a.rows; ++r)
       for (int64_t k = 0; k < a.rows; ++k)
         if ((form == "lower" && k > r) || (form == "upper" && k < r)) a(r, k) = 0;
     const auto [x, info] = solved(a, matrix(c.tensor("B"), i));
-    put(c.outputs[0], i, x);
+    put_matrix(c.outputs[0], i, x);
     c.outputs[1].integer[i] = info;
   });
 }
 void linalg_det(ReferenceContext& c) {
-  each(c, [&](int64_t i, const Matrix& a) {
+  each_matrix(c, [&](int64_t i, const Matrix& a) {
     const Eliminated e = eliminate(a, Matrix(a.rows, 0), false);
     Real product = e.sign, logarithm = 0;
     for (int64_t k = 0; k < a.rows; ++k) product *= e.a(k, k), logarithm += std::log(std::fabs(e.a(k, k)));
@@ -188,21 +188,21 @@ void linalg_det(ReferenceContext& c) {
 }
 // Of regular matrices: the determinant times the inverse, turned.
 void linalg_cofactors(ReferenceContext& c) {
-  each(c, [&](int64_t i, const Matrix& a) {
+  each_matrix(c, [&](int64_t i, const Matrix& a) {
     Matrix cofactors = solved(a, Matrix::identity(a.rows)).first.turned();
     const Eliminated e = eliminate(a, Matrix(a.rows, 0), false);
     Real product = e.sign;
     for (int64_t k = 0; k < a.rows; ++k) product *= e.a(k, k);
     for (Real& x : cofactors.elements) x *= product;
-    put(c.out(), i, cofactors);
+    put_matrix(c.out(), i, cofactors);
   });
 }
 void linalg_lu_factor_ex(ReferenceContext& c) {
-  each(c, [&](int64_t i, const Matrix& a) {
+  each_matrix(c, [&](int64_t i, const Matrix& a) {
     Eliminated e = eliminate(a, Matrix(a.rows, 0), false);
     for (int64_t r = 0; r < a.rows; ++r)
       for (int64_t k = 0; k < std::min(r, a.columns); ++k) e.a(r, k) = e.factors(r, k);
-    put(c.outputs[0], i, e.a);
+    put_matrix(c.outputs[0], i, e.a);
     std::copy(e.swaps.begin(), e.swaps.end(), c.outputs[1].integer.begin() + i * static_cast<int64_t>(e.swaps.size()));
     c.outputs[2].integer[i] = e.zero + 1;
   });
@@ -229,7 +229,7 @@ void linalg_qr(ReferenceContext& c) {
       for (int64_t r = 0; r < m.rows; ++r) m(r, k) -= 2 * sum / square * v[r];
     }
   };
-  each(c, [&](int64_t i, Matrix r) {
+  each_matrix(c, [&](int64_t i, Matrix r) {
     std::vector<std::vector<Real>> reflections;
     for (int64_t k = 0; k < r.columns; ++k) {
       std::vector<Real> v(r.rows);
@@ -246,12 +246,12 @@ void linalg_qr(ReferenceContext& c) {
       for (int64_t k = j; k < r.columns; ++k) triangle(j, k) = r(j, k);
     }
     for (size_t k = reflections.size(); k-- > 0;) reflect(reflections[k], q);
-    put(c.outputs[0], i, q);
-    put(c.outputs[1], i, triangle);
+    put_matrix(c.outputs[0], i, q);
+    put_matrix(c.outputs[1], i, triangle);
   });
 }
 void linalg_eigh(ReferenceContext& c) {
-  each(c, [&](int64_t i, Matrix a) {
+  each_matrix(c, [&](int64_t i, Matrix a) {
     for (int64_t r = 0; r < a.rows; ++r)
       for (int64_t k = 0; k < r; ++k) (c.flag("upper") ? a(r, k) : a(k, r)) = c.flag("upper") ? a(k, r) : a(r, k);
     auto [values, v] = eigen(a);
@@ -259,13 +259,13 @@ void linalg_eigh(ReferenceContext& c) {
       c.outputs[0].real[i * a.rows + k] = static_cast<double>(values[k]);
       turn_sign(v, k);
     }
-    if (c.flag("vectors")) put(c.outputs[1], i, v);
+    if (c.flag("vectors")) put_matrix(c.outputs[1], i, v);
   });
 }
 // By the eigenvectors of A A^T and of A^T A. Vectors beyond the shorter side, and those of 0, are not determined:
 // zeros.
 void linalg_svd(ReferenceContext& c) {
-  each(c, [&](int64_t i, const Matrix& a) {
+  each_matrix(c, [&](int64_t i, const Matrix& a) {
     const bool tall = a.rows >= a.columns;
     const Matrix longer = tall ? a : a.turned();
     const int64_t k = longer.columns;
@@ -285,14 +285,14 @@ void linalg_svd(ReferenceContext& c) {
       for (int64_t r = 0; u(0, j) != before && r < v.rows; ++r) v(r, j) = -v(r, j);
     }
     if (!c.flag("vectors")) return;
-    put(c.outputs[0], i, u);
-    put(c.outputs[2], i, v.turned());
+    put_matrix(c.outputs[0], i, u);
+    put_matrix(c.outputs[2], i, v.turned());
   });
 }
 // The series of A / 2^10, squared ten times.
 void linalg_matrix_exp(ReferenceContext& c) {
   constexpr int kHalvings = 10, kTerms = 30;
-  each(c, [&](int64_t i, Matrix a) {
+  each_matrix(c, [&](int64_t i, Matrix a) {
     for (Real& x : a.elements) x = std::ldexp(x, -kHalvings);
     Matrix sum = Matrix::identity(a.rows), term = sum;
     for (int k = 1; k < kTerms; ++k) {
@@ -300,7 +300,7 @@ void linalg_matrix_exp(ReferenceContext& c) {
       for (size_t e = 0; e < sum.elements.size(); ++e) sum.elements[e] += term.elements[e] /= k;
     }
     for (int k = 0; k < kHalvings; ++k) sum = sum * sum;
-    put(c.out(), i, sum);
+    put_matrix(c.out(), i, sum);
   });
 }
 void linalg_failed(ReferenceContext& c) {

@@ -29,11 +29,11 @@ void softmax_rows(ReferenceContext& c, ReferenceTensor x, bool logarithm) {
   }
 }
 
-struct Moments {
+struct RowMoments {
   long double mean = 0, variance = 0;  // of the population
 };
-Moments moments_of(const ReferenceTensor& x, const Row& row) {
-  Moments m;
+RowMoments row_moments(const ReferenceTensor& x, const Row& row) {
+  RowMoments m;
   for (int64_t p : row) m.mean += x.real[p];
   m.mean /= static_cast<long double>(row.size());
   for (int64_t p : row) m.variance += (x.real[p] - m.mean) * (x.real[p] - m.mean);
@@ -75,7 +75,7 @@ void layer_norm(ReferenceContext& c) {
   for (int64_t base : split.kept) {
     Row row;
     for (int64_t w : split.walked) row.push_back(base + w);
-    Moments m = moments_of(x, row);
+    RowMoments m = row_moments(x, row);
     for (size_t i = 0; i < row.size(); ++i)
       c.out().real[row[i]] = scaled((x.real[row[i]] - m.mean) / std::sqrt(m.variance + eps), c.optional("weight"),
                                     c.optional("bias"), static_cast<int64_t>(i));
@@ -107,9 +107,9 @@ void batch_norm(ReferenceContext& c) {
   for (size_t channel = 0; channel < split.kept.size(); ++channel) {
     Row row;
     for (int64_t w : split.walked) row.push_back(split.kept[channel] + w);
-    Moments m = c.flag("training")
-                    ? moments_of(x, row)
-                    : Moments{c.tensor("running_mean").real[channel], c.tensor("running_var").real[channel]};
+    RowMoments m = c.flag("training")
+                       ? row_moments(x, row)
+                       : RowMoments{c.tensor("running_mean").real[channel], c.tensor("running_var").real[channel]};
     for (int64_t p : row)
       c.out().real[p] = scaled((x.real[p] - m.mean) / std::sqrt(m.variance + eps), c.optional("weight"),
                                c.optional("bias"), static_cast<int64_t>(channel));
@@ -124,7 +124,7 @@ void group_norm(ReferenceContext& c) {
   for (int64_t base = 0; base < x.size(); base += group_size) {
     Row row;
     for (int64_t i = 0; i < group_size; ++i) row.push_back(base + i);
-    Moments m = moments_of(x, row);
+    RowMoments m = row_moments(x, row);
     for (int64_t p : row)
       c.out().real[p] = scaled((x.real[p] - m.mean) / std::sqrt(m.variance + eps), c.optional("weight"),
                                c.optional("bias"), p / plane % channels);
@@ -141,9 +141,9 @@ void instance_norm(ReferenceContext& c) {
     int64_t channel = base / plane % channels;
     Row row;
     for (int64_t i = 0; i < plane; ++i) row.push_back(base + i);
-    Moments m = c.flag("use_input_stats")
-                    ? moments_of(x, row)
-                    : Moments{c.tensor("running_mean").real[channel], c.tensor("running_var").real[channel]};
+    RowMoments m = c.flag("use_input_stats")
+                       ? row_moments(x, row)
+                       : RowMoments{c.tensor("running_mean").real[channel], c.tensor("running_var").real[channel]};
     for (int64_t p : row)
       c.out().real[p] =
           scaled((x.real[p] - m.mean) / std::sqrt(m.variance + eps), c.optional("weight"), c.optional("bias"), channel);

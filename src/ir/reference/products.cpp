@@ -44,7 +44,7 @@ void product_of(const ReferenceTensor& a, const ReferenceTensor& b, const Ints& 
         f(at++, dot_of(a, (a_at[g] * m + i) * depth, 1, b, b_at[g] * depth * n + j, n, depth));
 }
 
-void put(ReferenceTensor& out, int64_t i, const Sum& sum) {
+void put_sum(ReferenceTensor& out, int64_t i, const Sum& sum) {
   if (out.floating())
     out.real[i] = static_cast<double>(sum.real);
   else
@@ -52,7 +52,7 @@ void put(ReferenceTensor& out, int64_t i, const Sum& sum) {
 }
 
 void plain_product(ReferenceContext& c, std::string_view a, std::string_view b) {
-  product_of(c.tensor(a), c.tensor(b), c.out().shape, [&](int64_t i, const Sum& sum) { put(c.out(), i, sum); });
+  product_of(c.tensor(a), c.tensor(b), c.out().shape, [&](int64_t i, const Sum& sum) { put_sum(c.out(), i, sum); });
 }
 
 /// beta * self + alpha * sum(element); with beta 0 self is not looked at.
@@ -115,7 +115,7 @@ void outer(ReferenceContext& c) {
   const ReferenceTensor a = cast_to(c, c.tensor("self"), c.out().dtype),
                         b = cast_to(c, c.tensor("vec2"), c.out().dtype);
   for (int64_t i = 0; i < a.size(); ++i)
-    for (int64_t j = 0; j < b.size(); ++j) put(c.out(), i * b.size() + j, dot_of(a, i, 0, b, j, 0, 1));
+    for (int64_t j = 0; j < b.size(); ++j) put_sum(c.out(), i * b.size() + j, dot_of(a, i, 0, b, j, 0, 1));
 }
 
 /// input times the transposed weight (out features by in features), plus bias.
@@ -133,7 +133,7 @@ void linear(ReferenceContext& c) {
       else
         sum.whole = plus(sum.whole, bias->integer(i));
     }
-    put(c.out(), i, sum);
+    put_sum(c.out(), i, sum);
   }
 }
 
@@ -148,7 +148,7 @@ void linear_int8(ReferenceContext& c) {
     for (int64_t k = 0; k < depth; ++k)
       sum += static_cast<long double>(x.real[row * depth + k]) *
              static_cast<long double>(weight.integer[feature * depth + k]);
-    put(c.out(), i, Sum{sum * scale.real[feature] + (bias ? bias->real(i) : 0)});
+    put_sum(c.out(), i, Sum{sum * scale.real[feature] + (bias ? bias->real(i) : 0)});
   }
 }
 

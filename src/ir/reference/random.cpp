@@ -45,7 +45,7 @@ double normal_of(Bits bits, DType dtype) {
 }
 
 template <class Value>
-void each(ReferenceContext& c, Value value) {
+void each_draw(ReferenceContext& c, Value value) {
   ReferenceTensor& out = c.out();
   for (int64_t i = 0, n = out.size(); i < n; ++i) put(out, i, value(i));
 }
@@ -55,21 +55,21 @@ void each(ReferenceContext& c, Value value) {
 void random_bits(ReferenceContext& c) {
   const ReferenceTensor& counter = c.tensor("counter");
   int64_t word = c.integer("word") != 0;
-  each(c, [&](int64_t i) { return static_cast<int64_t>(draw(c, counter.integer[i]).word[word]); });
+  each_draw(c, [&](int64_t i) { return static_cast<int64_t>(draw(c, counter.integer[i]).word[word]); });
 }
 
 void rand(ReferenceContext& c) {
-  each(c, [&](int64_t i) { return fraction(draw(c, i).word[0], digits_of(c.out().dtype)); });
+  each_draw(c, [&](int64_t i) { return fraction(draw(c, i).word[0], digits_of(c.out().dtype)); });
 }
 
 void randn(ReferenceContext& c) {
-  each(c, [&](int64_t i) { return normal_of(draw(c, i), c.out().dtype); });
+  each_draw(c, [&](int64_t i) { return normal_of(draw(c, i), c.out().dtype); });
 }
 
 void randint(ReferenceContext& c) {
   int64_t low = whole(c, "low"), range = minus(whole(c, "high"), low);
   using Wide = unsigned __int128;
-  each(c, [&](int64_t i) {
+  each_draw(c, [&](int64_t i) {
     Wide product = static_cast<Wide>(draw(c, i).word[0]) * static_cast<uint64_t>(range);
     return plus(low, static_cast<int64_t>(product >> 64));
   });
@@ -79,26 +79,27 @@ void randperm(ReferenceContext& c) {
   std::vector<std::pair<int64_t, int64_t>> keys;
   for (int64_t i = 0; i < c.out().size(); ++i) keys.emplace_back(static_cast<int64_t>(draw(c, i).word[0]), i);
   std::sort(keys.begin(), keys.end());
-  each(c, [&](int64_t i) { return keys[i].second; });
+  each_draw(c, [&](int64_t i) { return keys[i].second; });
 }
 
 void uniform(ReferenceContext& c) {
   DType dtype = c.out().dtype, working = working_dtype(dtype);
   double from = c.number("from", working), to = c.number("to", working);
-  each(c, [&](int64_t i) { return fraction(draw(c, i).word[0], digits_of(dtype)) * (to - from) + from; });
+  each_draw(c, [&](int64_t i) { return fraction(draw(c, i).word[0], digits_of(dtype)) * (to - from) + from; });
 }
 
 void normal(ReferenceContext& c) {
   DType dtype = c.out().dtype;
   double mean = c.number("mean", working_dtype(dtype)), std = c.number("std", working_dtype(dtype));
-  each(c, [&](int64_t i) { return normal_of(draw(c, i), dtype) * std + mean; });
+  each_draw(c, [&](int64_t i) { return normal_of(draw(c, i), dtype) * std + mean; });
 }
 
 void exponential(ReferenceContext& c) {
   DType working = working_dtype(c.out().dtype);
   double rate = c.number("lambd", working);
-  each(c,
-       [&](int64_t i) { return -std::log(1 - fraction(draw(c, i).word[0], working == DType::f64 ? 53 : 24)) / rate; });
+  each_draw(c, [&](int64_t i) {
+    return -std::log(1 - fraction(draw(c, i).word[0], working == DType::f64 ? 53 : 24)) / rate;
+  });
 }
 
 void bernoulli(ReferenceContext& c) {
@@ -106,7 +107,7 @@ void bernoulli(ReferenceContext& c) {
   const Argument& p = c.argument(name);
   bool dims = p.tensor && !p.tensor->shape.empty();
   Reader chance(c, p, c.out().shape, dims ? p.tensor->dtype : DType::f32);
-  each(c, [&](int64_t i) { return static_cast<double>(fraction(draw(c, i).word[0], 24) < chance.real(i)); });
+  each_draw(c, [&](int64_t i) { return static_cast<double>(fraction(draw(c, i).word[0], 24) < chance.real(i)); });
 }
 
 void multinomial(ReferenceContext& c) {
@@ -138,7 +139,7 @@ void multinomial(ReferenceContext& c) {
 void dropout(ReferenceContext& c) {
   const ReferenceTensor& x = c.tensor("input");
   double p = c.number("p", working_dtype(x.dtype));
-  each(c, [&](int64_t i) {
+  each_draw(c, [&](int64_t i) {
     bool kept = fraction(draw(c, i).word[0], 24) >= to_working(c, DType::f32, p);
     return x.real[i] * (kept ? 1 / (1 - p) : 0.0);
   });

@@ -6,7 +6,7 @@
 namespace ingot::ir::reference {
 namespace {
 
-double sigmoid_of(long double x) { return static_cast<double>(1 / (1 + std::exp(-x))); }
+double gate_of(long double x) { return static_cast<double>(1 / (1 + std::exp(-x))); }
 
 /// Calls f(position of the state in the output, position in the batch times the width, gates of the input, gates of the
 /// hidden state), the last two `gates` numbers each, for each number of each state in the order of time. `hidden` is
@@ -97,16 +97,16 @@ void rnn_sequence(ReferenceContext& c) {
 void lstm_sequence(ReferenceContext& c) {
   std::vector<double> cell = c.tensor("cell").real;
   for_each_step(c, 4, [&](int64_t at, int64_t state, const Gates& x, const Gates& h, double) {
-    const double kept = sigmoid_of(x[1] + h[1]) * cell[state];
-    cell[state] = kept + sigmoid_of(x[0] + h[0]) * std::tanh(x[2] + h[2]);
+    const double kept = gate_of(x[1] + h[1]) * cell[state];
+    cell[state] = kept + gate_of(x[0] + h[0]) * std::tanh(x[2] + h[2]);
     c.outputs[1].real[at] = cell[state];
-    return c.out().real[at] = sigmoid_of(x[3] + h[3]) * std::tanh(cell[state]);
+    return c.out().real[at] = gate_of(x[3] + h[3]) * std::tanh(cell[state]);
   });
 }
 
 void gru_sequence(ReferenceContext& c) {
   for_each_step(c, 3, [&](int64_t at, int64_t, const Gates& x, const Gates& h, double before) {
-    const double update = sigmoid_of(x[1] + h[1]), candidate = std::tanh(x[2] + sigmoid_of(x[0] + h[0]) * h[2]);
+    const double update = gate_of(x[1] + h[1]), candidate = std::tanh(x[2] + gate_of(x[0] + h[0]) * h[2]);
     return c.out().real[at] = (1 - update) * candidate + update * before;
   });
 }
@@ -122,8 +122,8 @@ void rnn_sequence_backward(ReferenceContext& c) {
 
 void lstm_sequence_backward(ReferenceContext& c) {
   auto back = [&](const Gates& x, const Gates& h, const Gates& states, const Gates& g, Gates& slopes) {
-    const double in = sigmoid_of(x[0] + h[0]), forget = sigmoid_of(x[1] + h[1]), candidate = std::tanh(x[2] + h[2]),
-                 out = sigmoid_of(x[3] + h[3]), cell = std::tanh(forget * states[1] + in * candidate);
+    const double in = gate_of(x[0] + h[0]), forget = gate_of(x[1] + h[1]), candidate = std::tanh(x[2] + h[2]),
+                 out = gate_of(x[3] + h[3]), cell = std::tanh(forget * states[1] + in * candidate);
     const double of_cell = g[1] + g[0] * out * (1 - cell * cell);
     slopes[0] = slopes[4] = of_cell * candidate * (in * (1 - in));
     slopes[1] = slopes[5] = of_cell * states[1] * (forget * (1 - forget));
@@ -136,7 +136,7 @@ void lstm_sequence_backward(ReferenceContext& c) {
 
 void gru_sequence_backward(ReferenceContext& c) {
   auto back = [&](const Gates& x, const Gates& h, const Gates& states, const Gates& g, Gates& slopes) {
-    const double reset = sigmoid_of(x[0] + h[0]), update = sigmoid_of(x[1] + h[1]),
+    const double reset = gate_of(x[0] + h[0]), update = gate_of(x[1] + h[1]),
                  candidate = std::tanh(x[2] + reset * h[2]);
     const double kept = g[0] * update, of_sum = (g[0] - kept) * (1 - candidate * candidate);
     slopes[0] = slopes[3] = of_sum * h[2] * (reset * (1 - reset));

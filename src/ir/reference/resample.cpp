@@ -13,7 +13,7 @@ struct Reading {
   std::vector<double> weight;
 };
 
-struct Line {
+struct Resampled {
   int64_t from, to;
   std::optional<double> scale;  // how far apart neighbours of the result are in the input; the sizes say it otherwise
   std::string_view mode;
@@ -24,7 +24,7 @@ struct Line {
 };
 
 /// PyTorch counts these positions in f32.
-Reading nearest(const Line& line, int64_t i) {
+Reading nearest(const Resampled& line, int64_t i) {
   float scale =
       line.scale ? static_cast<float>(*line.scale) : static_cast<float>(line.from) / static_cast<float>(line.to);
   float at = (static_cast<float>(i) + (line.mode == "nearest-exact" ? 0.5f : 0.0f)) * scale;
@@ -37,7 +37,7 @@ double keys(double distance, double a = -0.75) {
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
 
-Reading reading(const Line& line, int64_t i) {
+Reading reading(const Resampled& line, int64_t i) {
   if (line.mode == "nearest" || line.mode == "nearest-exact") return nearest(line, i);
   double scale = line.scale ? *line.scale : static_cast<double>(line.from) / static_cast<double>(line.to);
   double at = (static_cast<double>(i) + 0.5) * scale - 0.5;
@@ -75,7 +75,7 @@ Reading reading(const Line& line, int64_t i) {
 }
 
 /// One dim resampled: outer x from x inner to outer x to x inner.
-std::vector<double> resampled(const std::vector<double>& x, int64_t inner, const Line& line, bool bytes) {
+std::vector<double> resampled(const std::vector<double>& x, int64_t inner, const Resampled& line, bool bytes) {
   int64_t outer = static_cast<int64_t>(x.size()) / (line.from * inner);
   std::vector<double> result;
   result.reserve(outer * line.to * inner);
@@ -108,7 +108,7 @@ void upsample(ReferenceContext& c) {
   size_t rank = x.shape.size();
   for (size_t d = rank; d-- > 2 && !values.empty();) {
     std::string_view scale = kScales[3 - (rank - d)];
-    Line line{x.shape[d], c.out().shape[d], {}, mode, c.flag("align_corners"), c.flag("antialias")};
+    Resampled line{x.shape[d], c.out().shape[d], {}, mode, c.flag("align_corners"), c.flag("antialias")};
     if (c.has(scale) && c.number(scale) > 0) line.scale = 1 / c.number(scale);
     values = resampled(values, inner, line, !x.floating());
     inner *= line.to;

@@ -86,13 +86,13 @@ void check_dim(RuleContext& context, std::string_view argument, int64_t dim, siz
 void check_rank(RuleContext& context, std::string_view name, size_t rank) {
   const OperandType& given = operand(context, name);
   if (given.is_tensor() && given.shape->size() != rank)
-    context.fail(name, "shape " + shape_text(context.dims, *given.shape), std::to_string(rank) + " dims");
+    context.fail(name, given_shape(context, *given.shape), std::to_string(rank) + " dims");
 }
 
 void check_size(RuleContext& context, std::string_view argument, const Dims& shape, size_t dim, Dim expected,
                 const char* what) {
   if (!context.dims.equal(shape[dim], expected))
-    context.fail(argument, "shape " + shape_text(context.dims, shape),
+    context.fail(argument, given_shape(context, shape),
                  "size " + context.dims.str(expected) + " at dim " + std::to_string(dim) + ", " + what);
 }
 
@@ -153,7 +153,7 @@ void broadcast_into(RuleContext& context, std::string_view argument, Dims& into,
       // Different sizes go together only where one is 1; a symbol that is 1 is so by a guard.
       if (!shape[i].is_constant() && context.dims.is_one(shape[i])) continue;
       if (size.is_constant() || !context.dims.is_one(size))
-        context.fail(argument, "shape " + shape_text(context.dims, shape),
+        context.fail(argument, given_shape(context, shape),
                      "a shape that broadcasts with " + shape_text(context.dims, into));
       size = shape[i];
     }
@@ -206,6 +206,9 @@ std::string shape_text(const DimTable& dims, std::span<const Dim> shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + dims.str(shape[i]);
   return text + "]";
+}
+std::string given_shape(const RuleContext& context, std::span<const Dim> shape) {
+  return "shape " + shape_text(context.dims, shape);
 }
 
 std::string describe(const RuleContext& context, const OperandType& operand) {

@@ -86,6 +86,8 @@ void require_broadcast(RuleContext& context, std::string_view argument, const Op
 std::optional<Dims> view_strides(DimTable& dims, const Layout& base, std::span<const Dim> sizes);
 /// Fails unless kernel, stride and dilation are positive, padding is not negative, and all of them are below 2^31.
 void check_window(RuleContext& context, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation);
+/// The shape of the result.
+inline void set_shape(RuleContext& context, Dims shape) { context.outputs[0].shape = std::move(shape); }
 /// Output size of a window that slides over one dim (convolution, pooling).
 Dim window_count(RuleContext& context, Dim size, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                  bool ceil_mode);
@@ -95,6 +97,8 @@ size_t spatial_dims(const OpInfo& op);
 
 /// "[2, s0, 4]".
 std::string shape_text(const DimTable& dims, std::span<const Dim> shape);
+/// The same as errors give it: "shape [2, s0, 4]".
+std::string given_shape(const RuleContext& context, std::span<const Dim> shape);
 /// "a f32 tensor [2, 3]", "a floating scalar".
 std::string describe(const RuleContext& context, const OperandType& operand);
 

@@ -6,10 +6,6 @@
 #include "ir/rules/rules.h"
 
 namespace ingot::ir::shapes {
-namespace {
-void set(RuleContext& context, Dims shape) { context.outputs[0].shape = std::move(shape); }
-}  // namespace
-
 void broadcast(RuleContext& context) {
   Dims& shape = context.outputs[0].shape;
   shape.clear();
@@ -26,7 +22,7 @@ void broadcast(RuleContext& context) {
 void into_self(RuleContext& context) {
   const OperandType& source = context.operands[1];
   if (source.is_tensor()) require_broadcast(context, operand_name(context, 1), source, shape_of(context, 0));
-  set(context, shape_of(context, 0));
+  set_shape(context, shape_of(context, 0));
 }
 
 void self(RuleContext& context) {
@@ -35,14 +31,14 @@ void self(RuleContext& context) {
   for (TensorType& output : context.outputs) output.shape = shape_of(context, 0);
 }
 
-void from_size(RuleContext& context) { set(context, attribute(context, "size").list); }
-void from_length(RuleContext& context) { set(context, attribute(context, "length").list); }
+void from_size(RuleContext& context) { set_shape(context, attribute(context, "size").list); }
+void from_length(RuleContext& context) { set_shape(context, attribute(context, "length").list); }
 
 void from_steps(RuleContext& context) {
   for (size_t i = 0; i < 2; ++i)
     if (context.operands[i].is_tensor() && !context.operands[i].shape->empty())
       context.fail(operand_name(context, i), describe(context, context.operands[i]), "a number or a zero-dim tensor");
-  set(context, attribute(context, "steps").list);
+  set_shape(context, attribute(context, "steps").list);
 }
 
 // The integers' dtypes hold all numbers below n.
@@ -53,12 +49,12 @@ void from_n(RuleContext& context) {
     context.fail("n", std::to_string(n[0].code),
                  "at most " + std::to_string(integer_range(dtype).second + 1) + ": the numbers below it, in " +
                      std::string(name_of(dtype)));
-  set(context, n);
+  set_shape(context, n);
 }
 
 void eye(RuleContext& context) {
   Dim n = attribute(context, "n").list[0];
-  set(context, {n, attribute(context, "m").present() ? attribute(context, "m").list[0] : n});
+  set_shape(context, {n, attribute(context, "m").present() ? attribute(context, "m").list[0] : n});
 }
 
 void cat(RuleContext& context) {
@@ -78,12 +74,12 @@ void cat(RuleContext& context) {
     for (size_t d = 0; fits && d < given.size(); ++d)
       fits = static_cast<int64_t>(d) == dim || context.dims.equal(given[d], shape[d]);
     if (!fits)
-      context.fail(operand_name(context, i), "shape " + shape_text(context.dims, given),
-                   "shape " + shape_text(context.dims, shape) + " but for dim " + std::to_string(dim));
+      context.fail(operand_name(context, i), given_shape(context, given),
+                   given_shape(context, shape) + " but for dim " + std::to_string(dim));
     total = context.dims.add(total, given[dim]);
   }
   shape[dim] = total;
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void stack(RuleContext& context) {
@@ -93,14 +89,12 @@ void stack(RuleContext& context) {
     const Dims& given = shape_of(context, i);
     bool fits = given.size() == shape.size();
     for (size_t d = 0; fits && d < given.size(); ++d) fits = context.dims.equal(given[d], shape[d]);
-    if (!fits)
-      context.fail(operand_name(context, i), "shape " + shape_text(context.dims, given),
-                   "shape " + shape_text(context.dims, shape));
+    if (!fits) context.fail(operand_name(context, i), given_shape(context, given), given_shape(context, shape));
   }
   int64_t dim = integer_attribute(context, "dim"), rank = static_cast<int64_t>(shape.size());
   if (dim < 0 || dim > rank) context.fail("dim", std::to_string(dim), "a dim of 0 to " + std::to_string(rank));
   shape.insert(dim, static_cast<int64_t>(context.operands.size()));
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void index_select(RuleContext& context) {
@@ -108,11 +102,11 @@ void index_select(RuleContext& context) {
   int64_t dim = integer_attribute(context, "dim");
   const Dims& index = shape_of(context, 1);
   check_dim(context, "dim", dim, shape.size());
-  if (index.size() > 1) context.fail("index", "shape " + shape_text(context.dims, index), "at most one dim");
+  if (index.size() > 1) context.fail("index", given_shape(context, index), "at most one dim");
   if (shape.empty() && !index.empty() && !context.dims.is_one(index[0]))
-    context.fail("index", "shape " + shape_text(context.dims, index), "one position of a zero-dim tensor");
+    context.fail("index", given_shape(context, index), "one position of a zero-dim tensor");
   if (!shape.empty()) shape[dim] = index.empty() ? Dim(1) : index[0];
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void gather(RuleContext& context) {
@@ -125,25 +119,25 @@ void gather(RuleContext& context) {
   for (size_t d = 0; fits && !empty && d < index.size() && d < self.size(); ++d)
     fits = static_cast<int64_t>(d) == dim || index[d] == self[d] || !context.dims.less(self[d], index[d]);
   if (!fits)
-    context.fail("index", "shape " + shape_text(context.dims, index),
+    context.fail("index", given_shape(context, index),
                  "as many dims as self, and outside dim " + std::to_string(dim) + " at most its sizes, " +
                      shape_text(context.dims, self));
-  set(context, index);
+  set_shape(context, index);
 }
 
 void embedding(RuleContext& context) {
   check_rank(context, "weight", 2);
   Dims shape = shape_of(context, 1);
   shape.push_back(shape_of(context, 0)[1]);
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void triangle(RuleContext& context) {
   if (shape_of(context, 0).size() < 2)
-    context.fail("self", "shape " + shape_text(context.dims, shape_of(context, 0)), "at least two dims");
+    context.fail("self", given_shape(context, shape_of(context, 0)), "at least two dims");
   if (const OperandType& diagonal = context.operands[1]; diagonal.present() && diagonal.category > Category::integer)
     context.fail("diagonal", describe(context, diagonal), "an integer");
-  set(context, shape_of(context, 0));
+  set_shape(context, shape_of(context, 0));
 }
 
 void pad(RuleContext& context) {
@@ -156,7 +150,7 @@ void pad(RuleContext& context) {
     Dim& size = shape[shape.size() - 1 - i / 2];
     size = context.dims.add(size, pad[i]);
   }
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void as_strided_scatter(RuleContext& context) {
@@ -166,7 +160,7 @@ void as_strided_scatter(RuleContext& context) {
   const Dims& src = shape_of(context, 1);
   bool fits = src.size() == sizes.size();
   for (size_t i = 0; fits && i < sizes.size(); ++i) fits = context.dims.equal(src[i], sizes[i]);
-  if (!fits) context.fail("src", "shape " + shape_text(context.dims, src), "shape " + shape_text(context.dims, sizes));
+  if (!fits) context.fail("src", given_shape(context, src), given_shape(context, sizes));
   check_extent(context, sizes, strides, attribute(context, "storage_offset").list[0],
                context.dims.product(shape_of(context, 0)));
   auto constant = [](const Dims& list) {
@@ -176,13 +170,13 @@ void as_strided_scatter(RuleContext& context) {
   for (size_t i = 0; i < sizes.size(); ++i) counts.push_back(sizes[i].code), steps.push_back(strides[i].code);
   if (constant(sizes) && constant(strides) && elements_overlap(counts, steps))
     context.fail("stride", shape_text(context.dims, strides), "strides that give each element a place of its own");
-  set(context, shape_of(context, 0));
+  set_shape(context, shape_of(context, 0));
 }
 
 namespace {
 void require_elements(RuleContext& context, const Dims& shape, size_t dim) {
   if (context.dims.equal(shape[dim], 0))
-    context.fail(operand_name(context, 0), "shape " + shape_text(context.dims, shape),
+    context.fail(operand_name(context, 0), given_shape(context, shape),
                  "at least one element along dim " + std::to_string(dim) + ": this reduction has no identity");
 }
 
@@ -225,7 +219,7 @@ void halved(RuleContext& context) {
     context.fail(operand_name(context, 0), "shape " + shape_text(dims, shape),
                  "an even size at dim " + std::to_string(dim));
   shape[dim] = half;
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void compared(RuleContext& context) {
@@ -244,7 +238,7 @@ void compared(RuleContext& context) {
     shape[dim] = 1;
   else if (rank > 0)
     shape.erase(dim);
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void reduce_some(RuleContext& context) {

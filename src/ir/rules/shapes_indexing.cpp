@@ -7,13 +7,11 @@
 namespace ingot::ir::shapes {
 namespace {
 
-void set(RuleContext& context, Dims shape) { context.outputs[0].shape = std::move(shape); }
-
 void set_self(RuleContext& context) {
   for (TensorType& output : context.outputs) output.shape = shape_of(context, 0);
 }
 
-std::string self_text(RuleContext& context) { return "shape " + shape_text(context.dims, shape_of(context, 0)); }
+std::string self_text(RuleContext& context) { return given_shape(context, shape_of(context, 0)); }
 
 /// True if every size of `inner` but that of `dim` is known to be at most the other's; a zero-dim tensor has size 1.
 bool fits(RuleContext& context, const Dims& inner, const Dims& outer, int64_t dim) {
@@ -92,8 +90,8 @@ void triangle_indices(RuleContext& context, bool lower) {
   }
   int64_t offset = diagonal_offset(context, "offset");
   // What lies above a diagonal lies below the one beside it in the transposed matrix.
-  set(context, {2, lower ? triangle_count(context.dims, sizes[0], sizes[1], offset)
-                         : triangle_count(context.dims, sizes[1], sizes[0], -offset)});
+  set_shape(context, {2, lower ? triangle_count(context.dims, sizes[0], sizes[1], offset)
+                               : triangle_count(context.dims, sizes[1], sizes[0], -offset)});
 }
 
 }  // namespace
@@ -105,19 +103,19 @@ void scatter(RuleContext& context) {
   set_self(context);
   if (std::count(index.begin(), index.end(), Dim(0))) return;  // writes nothing, whatever its shape
   if (!fits(context, index, self, dim))
-    context.fail("index", "shape " + shape_text(context.dims, index),
+    context.fail("index", given_shape(context, index),
                  "as many dims as self, and outside dim " + std::to_string(dim) + " at most its sizes, " +
                      shape_text(context.dims, self));
   const OperandType& src = operand(context, "src");
   if (src.is_tensor() && !fits(context, index, *src.shape, -1))
-    context.fail("src", "shape " + shape_text(context.dims, *src.shape),
+    context.fail("src", given_shape(context, *src.shape),
                  "as many dims as index, and at least its sizes, " + shape_text(context.dims, index));
 }
 
 void index_fill(RuleContext& context) {
   const Dims& index = shape_of(context, 1);
   size_along(context);
-  if (index.size() > 1) context.fail("index", "shape " + shape_text(context.dims, index), "at most one dim");
+  if (index.size() > 1) context.fail("index", given_shape(context, index), "at most one dim");
   const OperandType& value = operand(context, "value");
   if (value.is_tensor() && !value.shape->empty())
     context.fail("value", describe(context, value), "a scalar or a zero-dim tensor");
@@ -129,7 +127,7 @@ void index_source(RuleContext& context) {
   const Dims& source = *operand(context, "source").shape;
   int64_t dim = integer_attribute(context, "dim");
   size_along(context);
-  if (index.size() > 1) context.fail("index", "shape " + shape_text(context.dims, index), "at most one dim");
+  if (index.size() > 1) context.fail("index", given_shape(context, index), "at most one dim");
   Dim count = index.empty() ? Dim(1) : index[0];
   bool same = std::max<size_t>(source.size(), 1) == std::max<size_t>(self.size(), 1);
   for (size_t d = 0; same && d < source.size(); ++d) {
@@ -138,7 +136,7 @@ void index_source(RuleContext& context) {
   }
   if (same && source.empty()) same = context.dims.equal(count, 1);
   if (!same)
-    context.fail("source", "shape " + shape_text(context.dims, source),
+    context.fail("source", given_shape(context, source),
                  "the shape of self, " + shape_text(context.dims, self) + ", but for " + context.dims.str(count) +
                      " along dim " + std::to_string(dim));
   set_self(context);
@@ -155,7 +153,7 @@ void topk(RuleContext& context) {
 void multinomial(RuleContext& context) {
   const Dims& shape = shape_of(context, 0);
   if (shape.empty() || shape.size() > 2 || context.dims.equal(shape.back(), 0))
-    context.fail("self", "shape " + shape_text(context.dims, shape), "one or two dims, the last of which is not empty");
+    context.fail("self", given_shape(context, shape), "one or two dims, the last of which is not empty");
   const Dim samples = attribute(context, "num_samples").list[0];
   const bool replacement = boolean_attribute(context, "replacement");
   if (context.dims.less(samples, 1) || (!replacement && context.dims.less(shape.back(), samples)))
@@ -189,31 +187,31 @@ void searchsorted(RuleContext& context) {
       context.fail("sorter", describe(context, sorter),
                    "the shape of the sorted sequence, " + shape_text(context.dims, sequence));
   }
-  set(context, values.is_tensor() ? *values.shape : Dims());
+  set_shape(context, values.is_tensor() ? *values.shape : Dims());
 }
 
 void bucketize(RuleContext& context) {
   check_rank(context, "boundaries", 1);
-  set(context, context.operands[0].is_tensor() ? shape_of(context, 0) : Dims());
+  set_shape(context, context.operands[0].is_tensor() ? shape_of(context, 0) : Dims());
 }
 
 void take_along_dim(RuleContext& context) {
   Dims self = shape_of(context, 0), indices = shape_of(context, 1);
   const Attr& dim = attribute(context, "dim");
-  if (!dim.present()) return set(context, {context.dims.product(indices)});
+  if (!dim.present()) return set_shape(context, {context.dims.product(indices)});
   check_dim(context, "dim", dim.integer, self.size());
   if (self.size() != indices.size() || self.empty())
-    context.fail("indices", "shape " + shape_text(context.dims, indices),
+    context.fail("indices", given_shape(context, indices),
                  "as many dims as self, " + shape_text(context.dims, self) + ", and at least one");
   Dim count = indices[dim.integer];
   self[dim.integer] = indices[dim.integer] = 1;
   broadcast_into(context, "indices", self, indices);
   self[dim.integer] = count;
-  set(context, std::move(self));
+  set_shape(context, std::move(self));
 }
 
 void nonzero_static(RuleContext& context) {
-  set(context, {attribute(context, "size").list[0], static_cast<int64_t>(shape_of(context, 0).size())});
+  set_shape(context, {attribute(context, "size").list[0], static_cast<int64_t>(shape_of(context, 0).size())});
 }
 
 void flip(RuleContext& context) {
@@ -255,12 +253,12 @@ void diag(RuleContext& context) {
   int64_t offset = diagonal_offset(context, "diagonal");
   if (self.size() == 1) {
     Dim size = context.dims.add(self[0], std::abs(offset));
-    return set(context, {size, size});
+    return set_shape(context, {size, size});
   }
   // A diagonal that is not negative skips columns.
   Dim skipped = self[offset >= 0 ? 1 : 0], other = self[offset >= 0 ? 0 : 1], skip = std::abs(offset);
   bool some = skip == Dim(0) || context.dims.less(skip, skipped);
-  set(context, {some ? context.dims.min(context.dims.sub(skipped, skip), other) : Dim(0)});
+  set_shape(context, {some ? context.dims.min(context.dims.sub(skipped, skip), other) : Dim(0)});
 }
 
 void diag_embed(RuleContext& context) {
@@ -275,12 +273,12 @@ void diag_embed(RuleContext& context) {
   shape.erase(shape.size() - 1);
   shape.insert(static_cast<size_t>(std::min(dim1, dim2)), size);
   shape.insert(static_cast<size_t>(std::max(dim1, dim2)), size);
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void trace(RuleContext& context) {
   check_rank(context, "self", 2);
-  set(context, {});
+  set_shape(context, {});
 }
 
 void tril_indices(RuleContext& context) { triangle_indices(context, true); }

@@ -5,8 +5,6 @@
 
 namespace ingot::ir::shapes {
 namespace {
-void set(RuleContext& context, Dims shape) { context.outputs[0].shape = std::move(shape); }
-std::string text(RuleContext& context, const Dims& shape) { return "shape " + shape_text(context.dims, shape); }
 
 /// Weight and bias of a norm: absent or of this shape.
 void check_affine(RuleContext& context, std::span<const Dim> shape) {
@@ -15,7 +13,7 @@ void check_affine(RuleContext& context, std::span<const Dim> shape) {
     if (!given.present()) continue;
     bool same = given.shape->size() == shape.size();
     for (size_t i = 0; same && i < shape.size(); ++i) same = context.dims.equal((*given.shape)[i], shape[i]);
-    if (!same) context.fail(name, text(context, *given.shape), "shape " + shape_text(context.dims, shape));
+    if (!same) context.fail(name, given_shape(context, *given.shape), given_shape(context, shape));
   }
 }
 
@@ -38,9 +36,9 @@ void added(RuleContext& context, Dims shape) {
   bool same = together.size() == shape.size();
   for (size_t i = 0; same && i < shape.size(); ++i) same = context.dims.equal(together[i], shape[i]);
   if (!same)
-    context.fail("self", text(context, shape_of(context, 0)),
+    context.fail("self", given_shape(context, shape_of(context, 0)),
                  "a shape that broadcasts to " + shape_text(context.dims, shape));
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 /// Checks the operands of attention; the shape of its result.
@@ -49,7 +47,7 @@ Dims attended(RuleContext& context) {
   DimTable& dims = context.dims;
   for (size_t i = 0; i < 3; ++i)
     if (shape_of(context, i).size() < 2)
-      context.fail(operand_name(context, i), text(context, shape_of(context, i)), "at least two dims");
+      context.fail(operand_name(context, i), given_shape(context, shape_of(context, i)), "at least two dims");
   check_size(context, "key", key, key.size() - 1, query.back(), "the last size of query");
   check_size(context, "value", value, value.size() - 2, key[key.size() - 2], "the length of key");
   Dims batch(query.begin(), query.end() - 2);
@@ -60,7 +58,7 @@ Dims attended(RuleContext& context) {
     if (grouped) {
       // Each head of key and value serves as many heads of the query.
       if (others.empty() || batch.empty())
-        context.fail(operand_name(context, i), text(context, given), "a dim of heads");
+        context.fail(operand_name(context, i), given_shape(context, given), "a dim of heads");
       Dim heads = others.back();
       if (dims.equal(heads, 0) || !dims.equal(dims.mul(dims.floor_div(batch.back(), heads), heads), batch.back()))
         context.fail(operand_name(context, i), dims.str(heads) + " heads",
@@ -81,7 +79,8 @@ Dims attended(RuleContext& context) {
     bool same = together.size() == scores.size();
     for (size_t i = 0; same && i < scores.size(); ++i) same = dims.equal(together[i], scores[i]);
     if (!same)
-      context.fail("attn_mask", text(context, *mask.shape), "a shape that broadcasts to " + shape_text(dims, scores));
+      context.fail("attn_mask", given_shape(context, *mask.shape),
+                   "a shape that broadcasts to " + shape_text(dims, scores));
   }
   batch.push_back(query[query.size() - 2]);
   batch.push_back(value.back());
@@ -99,7 +98,7 @@ void recurrence(RuleContext& context, int64_t gates) {
     check_rank(context, name, name[0] == 'i' ? 3 : name[0] == 'b' ? 1 : 2);
   const Dims &input = shape_of(context, 0), &weight = *operand(context, "weight").shape;
   const Dim width = weight[1], rows = dims.mul(width, gates);
-  if (dims.equal(input[0], 0)) context.fail("input", text(context, input), "at least one step at dim 0");
+  if (dims.equal(input[0], 0)) context.fail("input", given_shape(context, input), "at least one step at dim 0");
   check_size(context, "weight", weight, 0, rows, "as many rows a gate as there are columns");
   check_size(context, "input", input, 2, rows, "the gates of the hidden state");
   for (const char* name : {"hidden", "cell"}) {
@@ -120,7 +119,7 @@ void back_through_sequence(RuleContext& context, int64_t gates) {
   check_rank(context, "input", 3);
   check_rank(context, "weight", 2);
   const Dims &input = shape_of(context, 0), &weight = shape_of(context, weight_at);
-  if (dims.equal(input[0], 0)) context.fail("input", text(context, input), "at least one step at dim 0");
+  if (dims.equal(input[0], 0)) context.fail("input", given_shape(context, input), "at least one step at dim 0");
   check_size(context, "weight", weight, 0, dims.mul(weight[1], gates), "as many rows a gate as there are columns");
   check_size(context, "input", input, 2, weight[0], "the gates of the hidden state");
   const Dims state{input[0], input[1], weight[1]};
@@ -156,35 +155,35 @@ void matmul(RuleContext& context) {
   check_size(context, "other", right, right.size() == 1 ? 0 : right.size() - 2, left.back(), "the last size of self");
   if (left.size() > 1) batch.push_back(left[left.size() - 2]);
   if (right.size() > 1) batch.push_back(right.back());
-  set(context, std::move(batch));
+  set_shape(context, std::move(batch));
 }
 
 void mm(RuleContext& context) {
   check_ranks(context, 0, 2, 2);
-  set(context, product(context, 0, 1));
+  set_shape(context, product(context, 0, 1));
 }
 
 void bmm(RuleContext& context) {
   check_ranks(context, 0, 3, 3);
   check_size(context, "mat2", shape_of(context, 1), 0, shape_of(context, 0)[0], "the batch of self");
-  set(context, product(context, 0, 1));
+  set_shape(context, product(context, 0, 1));
 }
 
 void mv(RuleContext& context) {
   check_ranks(context, 0, 2, 1);
   check_size(context, "vec", shape_of(context, 1), 0, shape_of(context, 0)[1], "the columns of self");
-  set(context, {shape_of(context, 0)[0]});
+  set_shape(context, {shape_of(context, 0)[0]});
 }
 
 void dot(RuleContext& context) {
   check_ranks(context, 0, 1, 1);
   check_size(context, "tensor", shape_of(context, 1), 0, shape_of(context, 0)[0], "the size of self");
-  set(context, {});
+  set_shape(context, {});
 }
 
 void outer(RuleContext& context) {
   check_ranks(context, 0, 1, 1);
-  set(context, {shape_of(context, 0)[0], shape_of(context, 1)[0]});
+  set_shape(context, {shape_of(context, 0)[0], shape_of(context, 1)[0]});
 }
 
 void addmm(RuleContext& context) {
@@ -222,7 +221,7 @@ void cdist(RuleContext& context) {
   const Dims &left = shape_of(context, 0), &right = shape_of(context, 1);
   for (size_t i = 0; i < 2; ++i)
     if (shape_of(context, i).size() < 2)
-      context.fail(operand_name(context, i), text(context, shape_of(context, i)), "at least two dims");
+      context.fail(operand_name(context, i), given_shape(context, shape_of(context, i)), "at least two dims");
   double p = attribute(context, "p").as_number();
   if (!(p >= 0)) context.fail("p", std::to_string(p), "no negative number");
   check_size(context, "x2", right, right.size() - 1, left.back(), "the last size of x1");
@@ -230,42 +229,42 @@ void cdist(RuleContext& context) {
   broadcast_into(context, "x2", shape, std::span<const Dim>(right.data(), right.size() - 2));
   shape.push_back(left[left.size() - 2]);
   shape.push_back(right[right.size() - 2]);
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void linear(RuleContext& context) {
   const Dims &input = shape_of(context, 0), &weight = shape_of(context, 1);
   if (input.empty()) context.fail("input", "a zero-dim tensor", "at least one dim");
-  if (weight.empty() || weight.size() > 2) context.fail("weight", text(context, weight), "one or two dims");
+  if (weight.empty() || weight.size() > 2) context.fail("weight", given_shape(context, weight), "one or two dims");
   if (!context.dims.equal(input.back(), weight.back())) {
     const Dim flat = context.dims.product(std::span<const Dim>(input).subspan(1));
     const bool unflattened = input.size() > 2 && context.dims.hint(flat) == context.dims.hint(weight.back());
-    context.fail("input", text(context, input),
+    context.fail("input", given_shape(context, input),
                  "size " + context.dims.str(weight.back()) + " at dim " + std::to_string(input.size() - 1) +
                      ", the last size of weight" + (unflattened ? "; flatten(1) of it has that" : ""));
   }
   Dims shape(input.begin(), input.end() - 1);
   if (weight.size() == 2) shape.push_back(weight[0]);
   if (operand(context, "bias").present()) require_broadcast(context, "bias", operand(context, "bias"), shape);
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void linear_int8(RuleContext& context) {
   const Dims &weight = shape_of(context, 1), &scale = shape_of(context, 2);
-  if (weight.size() != 2) context.fail("weight", text(context, weight), "two dims");
+  if (weight.size() != 2) context.fail("weight", given_shape(context, weight), "two dims");
   if (scale.size() != 1 || !context.dims.equal(scale[0], weight[0]))
-    context.fail("weight_scale", text(context, scale),
-                 "shape " + shape_text(context.dims, Dims{weight[0]}) + ", one for each row of weight");
+    context.fail("weight_scale", given_shape(context, scale),
+                 given_shape(context, Dims{weight[0]}) + ", one for each row of weight");
   linear(context);
 }
 
 void channels(RuleContext& context) {
   const Dims &self = shape_of(context, 0), &weight = shape_of(context, 1);
-  if (weight.size() > 1) context.fail("weight", text(context, weight), "at most one dim");
+  if (weight.size() > 1) context.fail("weight", given_shape(context, weight), "at most one dim");
   Dim count = self.size() < 2 ? Dim(1) : self[1];
   if (!weight.empty() && !context.dims.is_one(weight[0]))
     check_size(context, "weight", weight, 0, count, "the channels of self");
-  set(context, self);
+  set_shape(context, self);
 }
 
 void layer_norm(RuleContext& context) {
@@ -278,14 +277,14 @@ void layer_norm(RuleContext& context) {
       context.fail("normalized_shape", shape_text(context.dims, normalized),
                    "the last sizes of shape " + shape_text(context.dims, input));
   check_affine(context, normalized);
-  set(context, input);
+  set_shape(context, input);
 }
 
 void batch_norm(RuleContext& context) {
   const Dims& input = shape_of(context, 0);
   // Nothing to normalise: PyTorch lets an empty tensor of one dim pass.
-  if (input.size() == 1 && input[0] == Dim(0)) return set(context, input);
-  if (input.size() < 2) context.fail("input", text(context, input), "at least two dims");
+  if (input.size() == 1 && input[0] == Dim(0)) return set_shape(context, input);
+  if (input.size() < 2) context.fail("input", given_shape(context, input), "at least two dims");
   // A layer's parameters are what they are: its input is wrong.
   for (const char* name : {"running_mean", "weight"}) {
     const OperandType& given = operand(context, name);
@@ -293,7 +292,7 @@ void batch_norm(RuleContext& context) {
     const Dim channels = given.shape->front();
     if (!context.dims.equal(input[1], channels))
       context.fail(
-          "input", text(context, input),
+          "input", given_shape(context, input),
           "size " + context.dims.str(channels) + " at dim 1, the channels of " + name +
               (context.dims.hint(input[0]) == context.dims.hint(channels) ? "; is the batch dim missing?" : ""));
     break;
@@ -302,46 +301,46 @@ void batch_norm(RuleContext& context) {
   if (!boolean_attribute(context, "training"))
     for (const char* name : {"running_mean", "running_var"})
       if (!operand(context, name).present()) context.fail(name, "nothing", "a tensor, outside training");
-  set(context, input);
+  set_shape(context, input);
 }
 
 void instance_norm(RuleContext& context) {
   const Dims& input = shape_of(context, 0);
-  if (input.size() < 3) context.fail("input", text(context, input), "[batch, channels, ...] with a spatial dim");
+  if (input.size() < 3) context.fail("input", given_shape(context, input), "[batch, channels, ...] with a spatial dim");
   check_affine(context, std::span<const Dim>(&input[1], 1));
   bool own = boolean_attribute(context, "use_input_stats");
   for (const char* name : {"running_mean", "running_var"})
     if (!own && !operand(context, name).present()) context.fail(name, "nothing", "a tensor without use_input_stats");
-  set(context, input);
+  set_shape(context, input);
 }
 
 void local_response_norm(RuleContext& context) {
   const Dims& input = shape_of(context, 0);
-  if (input.size() < 3) context.fail("input", text(context, input), "[batch, channels, ...] with a spatial dim");
+  if (input.size() < 3) context.fail("input", given_shape(context, input), "[batch, channels, ...] with a spatial dim");
   int64_t size = integer_attribute(context, "size");
   if (size < 1) context.fail("size", std::to_string(size), "a positive number");
-  set(context, input);
+  set_shape(context, input);
 }
 
 void group_norm(RuleContext& context) {
   const Dims& input = shape_of(context, 0);
-  if (input.size() < 2) context.fail("input", text(context, input), "at least two dims");
+  if (input.size() < 2) context.fail("input", given_shape(context, input), "at least two dims");
   int64_t groups = integer_attribute(context, "num_groups");
   DimTable& dims = context.dims;
   if (groups < 1 || !dims.equal(dims.mul(dims.floor_div(input[1], groups), groups), input[1]))
     context.fail("num_groups", std::to_string(groups), "a divisor of the " + dims.str(input[1]) + " channels");
   check_affine(context, std::span<const Dim>(&input[1], 1));
-  set(context, input);
+  set_shape(context, input);
 }
 
-void attention(RuleContext& context) { set(context, attended(context)); }
+void attention(RuleContext& context) { set_shape(context, attended(context)); }
 
 void attention_backward(RuleContext& context) {
   const Dims result = attended(context);
   auto require = [&](std::string_view name, const Dims& given, const Dims& expected, const char* what) {
     bool same = given.size() == expected.size();
     for (size_t d = 0; same && d < given.size(); ++d) same = context.dims.equal(given[d], expected[d]);
-    if (!same) context.fail(name, text(context, given), what + shape_text(context.dims, expected));
+    if (!same) context.fail(name, given_shape(context, given), what + shape_text(context.dims, expected));
   };
   // As the normal form of attention leaves its operands: nothing is broadcast, key and value have as many heads.
   const Dims& key = shape_of(context, 1);
@@ -365,7 +364,7 @@ void loss(RuleContext& context) {
   Dims shape = shape_of(context, 0);
   broadcast_into(context, "target", shape, shape_of(context, 1));
   if (integer_attribute(context, "reduction") != 0) shape.clear();
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void binary_loss(RuleContext& context) {
@@ -373,7 +372,7 @@ void binary_loss(RuleContext& context) {
   const Dims& target = shape_of(context, 1);
   bool same = target.size() == shape.size();
   for (size_t i = 0; same && i < shape.size(); ++i) same = context.dims.equal(target[i], shape[i]);
-  if (!same) context.fail("target", text(context, target), "shape " + shape_text(context.dims, shape));
+  if (!same) context.fail("target", given_shape(context, target), given_shape(context, shape));
   for (const char* name : {"weight", "pos_weight"}) {
     const OperandType& weight = operand(context, name);
     if (!weight.present()) continue;
@@ -382,10 +381,11 @@ void binary_loss(RuleContext& context) {
     same = together.size() == shape.size();
     for (size_t i = 0; same && i < shape.size(); ++i) same = context.dims.equal(together[i], shape[i]);
     if (!same)
-      context.fail(name, text(context, *weight.shape), "a shape that broadcasts to " + shape_text(context.dims, shape));
+      context.fail(name, given_shape(context, *weight.shape),
+                   "a shape that broadcasts to " + shape_text(context.dims, shape));
   }
   if (integer_attribute(context, "reduction") != 0) shape.clear();
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 namespace {
@@ -404,13 +404,13 @@ void loss_of_classes(RuleContext& context, bool probabilities) {
     context.fail("target", describe(context, target), "an integer tensor");
   bool same = target.shape->size() == expected.size();
   for (size_t i = 0; same && i < expected.size(); ++i) same = context.dims.equal((*target.shape)[i], expected[i]);
-  if (!same) context.fail("target", text(context, *target.shape), "shape " + shape_text(context.dims, expected));
+  if (!same) context.fail("target", given_shape(context, *target.shape), given_shape(context, expected));
   bool none = std::count(shape.begin(), shape.end(), Dim(0)) > 0;
   if (!probabilities && !none && context.dims.equal(input[channel], 0))
-    context.fail("input", text(context, input), "at least one class");
+    context.fail("input", given_shape(context, input), "at least one class");
   check_affine(context, std::span<const Dim>(&input[channel], 1));
   if (integer_attribute(context, "reduction") != 0) shape.clear();
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 }  // namespace
 

@@ -5,13 +5,11 @@
 
 namespace ingot::ir::shapes {
 namespace {
-void set(RuleContext& context, Dims shape) { context.outputs[0].shape = std::move(shape); }
-std::string text(RuleContext& context, const Dims& shape) { return "shape " + shape_text(context.dims, shape); }
 
 /// Fails unless a shape is [batch, channels, ...] or [channels, ...] with this many spatial dims.
 void check_image(RuleContext& context, std::string_view argument, const Dims& shape, size_t spatial) {
   if (shape.size() != spatial + 2 && shape.size() != spatial + 1)
-    context.fail(argument, text(context, shape),
+    context.fail(argument, given_shape(context, shape),
                  "[batch, channels, ...] or [channels, ...] with " + std::to_string(spatial) + " spatial dims");
 }
 
@@ -68,7 +66,7 @@ void convolution(RuleContext& context) {
   for (size_t i = 0; i < spatial; ++i)
     shape.push_back(window_count(context, input[channel + 1 + i], kernel_size(context, weight, i), stride[i],
                                  padding[i], dilation[i], false));
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void convolution_weight(RuleContext& context) {
@@ -87,7 +85,7 @@ void convolution_weight(RuleContext& context) {
                "the windows of input");
     shape.push_back(kernel[i]);
   }
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void convolution_transposed(RuleContext& context) {
@@ -120,7 +118,7 @@ void convolution_transposed(RuleContext& context) {
       context.fail("padding", std::to_string(padding[i]), "what leaves a positive size of the output");
     shape.push_back(dims.sub(whole, cut));
   }
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void pool(RuleContext& context) {
@@ -143,7 +141,7 @@ void pool(RuleContext& context) {
   // How many elements a window has is what an average divides by.
   Dim taps = 1;
   for (int64_t k : kernel) taps = context.dims.mul(taps, k);
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void adaptive_pool(RuleContext& context) {
@@ -154,10 +152,10 @@ void adaptive_pool(RuleContext& context) {
   for (size_t i = 0; i < spatial; ++i) {
     Dim& size = shape[shape.size() - spatial + i];
     if (context.dims.less(0, sizes[i]) && context.dims.equal(size, 0))
-      context.fail("self", text(context, shape), "no empty spatial dim");
+      context.fail("self", given_shape(context, shape), "no empty spatial dim");
     size = sizes[i];
   }
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void im2col(RuleContext& context) {
@@ -169,13 +167,13 @@ void im2col(RuleContext& context) {
   Dim count = patch_count(context, std::span<const Dim>(&input[channel + 1], 2));
   shape.push_back(context.dims.product(Dims{input[channel], kernel[0], kernel[1]}));
   shape.push_back(count);
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void col2im(RuleContext& context) {
   const Dims &input = shape_of(context, 0), &image = attribute(context, "output_size").list;
   if (input.size() != 2 && input.size() != 3)
-    context.fail("input", text(context, input), "[batch, channels * kernel, positions] or without the batch");
+    context.fail("input", given_shape(context, input), "[batch, channels * kernel, positions] or without the batch");
   if (image.size() != 2) context.fail("output_size", shape_text(context.dims, image), "two sizes");
   DimTable& dims = context.dims;
   Dim count = patch_count(context, image);
@@ -183,20 +181,20 @@ void col2im(RuleContext& context) {
   Ints kernel = spread(context, "kernel_size", 2);
   Dim taps = dims.mul(kernel[0], kernel[1]), channels = dims.floor_div(input[input.size() - 2], taps);
   if (!dims.equal(dims.mul(channels, taps), input[input.size() - 2]))
-    context.fail("input", text(context, input),
+    context.fail("input", given_shape(context, input),
                  "a multiple of " + dims.str(taps) + " at dim " + std::to_string(input.size() - 2));
   Dims shape(input.begin(), input.end() - 2);
   shape.push_back(channels);
   shape.push_back(image[0]);
   shape.push_back(image[1]);
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 void upsample(RuleContext& context) {
   Dims shape = shape_of(context, 0);
   const Dims& sizes = attribute(context, "output_size").list;
   if (shape.size() < 3 || shape.size() > 5)
-    context.fail("input", text(context, shape), "[batch, channels, ...] with one to three spatial dims");
+    context.fail("input", given_shape(context, shape), "[batch, channels, ...] with one to three spatial dims");
   size_t spatial = shape.size() - 2;
   constexpr int64_t kLinear = 2, kCubic = 3;  // in the order of the table's words
   if (integer_attribute(context, "mode") == kCubic && spatial != 2)
@@ -206,11 +204,11 @@ void upsample(RuleContext& context) {
   if (sizes.size() != spatial)
     context.fail("output_size", shape_text(context.dims, sizes), std::to_string(spatial) + " sizes");
   for (size_t i = 0; i < spatial; ++i) {
-    if (!context.dims.less(0, shape[2 + i])) context.fail("input", text(context, shape), "no empty spatial dim");
+    if (!context.dims.less(0, shape[2 + i])) context.fail("input", given_shape(context, shape), "no empty spatial dim");
     if (!context.dims.less(0, sizes[i])) context.fail("output_size", shape_text(context.dims, sizes), "positive sizes");
     shape[2 + i] = sizes[i];
   }
-  set(context, std::move(shape));
+  set_shape(context, std::move(shape));
 }
 
 }  // namespace ingot::ir::shapes

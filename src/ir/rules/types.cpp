@@ -49,7 +49,7 @@ DType promoted(RuleContext& context) {
   return dtype;
 }
 
-void set(RuleContext& context, DType dtype) { context.outputs[0].dtype = context.compute = dtype; }
+void set_dtype(RuleContext& context, DType dtype) { context.outputs[0].dtype = context.compute = dtype; }
 
 /// An integral result takes no floating factor.
 void check_values(RuleContext& context) {
@@ -93,7 +93,7 @@ void check_index(RuleContext& context, std::string_view name) {
 namespace types {
 
 void promote(RuleContext& context) {
-  set(context, promoted(context));
+  set_dtype(context, promoted(context));
   check_values(context);
 }
 
@@ -119,7 +119,7 @@ void numeric(RuleContext& context) {
 }
 
 void integral(RuleContext& context) {
-  set(context, promoted(context));
+  set_dtype(context, promoted(context));
   if (is_floating(context.compute))
     context.fail(operand_name(context, 0), std::string(name_of(context.compute)), "an integer or bool dtype");
 }
@@ -131,7 +131,7 @@ void whole(RuleContext& context) {
 
 void floating(RuleContext& context) {
   DType dtype = promoted(context);
-  set(context, is_floating(dtype) ? dtype : DType::f32);
+  set_dtype(context, is_floating(dtype) ? dtype : DType::f32);
 }
 
 // Beyond, a rounding of the operand changes more digits of the result than it is worth, and the graph is large.
@@ -148,13 +148,13 @@ void floating_from_self(RuleContext& context) {
 }
 
 void float_only(RuleContext& context) {
-  set(context, promoted(context));
+  set_dtype(context, promoted(context));
   require_floating(context, context.compute);
 }
 
 // A tensor without dims counts as any other: PyTorch broadcasts before it promotes.
 void joined_float(RuleContext& context) {
-  set(context, ingot::promote(self_dtype(context), context.operands[1].dtype));
+  set_dtype(context, ingot::promote(self_dtype(context), context.operands[1].dtype));
   require_floating(context, context.compute);
 }
 
@@ -167,7 +167,7 @@ void each_float(RuleContext& context) {
 
 void float_power(RuleContext& context) {
   promoted(context);
-  set(context, DType::f64);
+  set_dtype(context, DType::f64);
 }
 
 void division(RuleContext& context) {
@@ -220,7 +220,7 @@ void self_and_src(RuleContext& context) {
 }
 
 void square(RuleContext& context) {
-  set(context, self_dtype(context) == DType::bool_ ? DType::i64 : self_dtype(context));
+  set_dtype(context, self_dtype(context) == DType::bool_ ? DType::i64 : self_dtype(context));
 }
 
 void fill(RuleContext& context) {
@@ -245,36 +245,36 @@ void cast(RuleContext& context) {
 void creation(RuleContext& context) {
   Category category = context.operands.empty() ? Category::floating : Category::boolean;
   for (const OperandType& value : context.operands) category = std::max(category, value.category);
-  set(context, dtype_attribute(context).value_or(default_dtype(category)));
+  set_dtype(context, dtype_attribute(context).value_or(default_dtype(category)));
 }
 
 void counting(RuleContext& context) {
   creation(context);
   if (context.compute != DType::bool_) return;
   if (dtype_attribute(context)) context.fail("dtype", "bool", "a numeric dtype");
-  set(context, DType::i64);  // of a bool start and step
+  set_dtype(context, DType::i64);  // of a bool start and step
 }
 
 void counter(RuleContext& context) {
   if (self_dtype(context) != DType::i64)
     context.fail("counter", describe(context, context.operands[0]), "an i64 tensor");
-  set(context, DType::i64);
+  set_dtype(context, DType::i64);
 }
 
 void random_float(RuleContext& context) {
-  set(context, dtype_attribute(context).value_or(DType::f32));
+  set_dtype(context, dtype_attribute(context).value_or(DType::f32));
   if (!is_floating(context.compute))
     context.fail("dtype", std::string(name_of(context.compute)), "a floating point dtype");
 }
 
 void random_integer(RuleContext& context) {
-  set(context, dtype_attribute(context).value_or(DType::i64));
+  set_dtype(context, dtype_attribute(context).value_or(DType::i64));
   for (size_t i = 0; i < context.operands.size(); ++i)
     if (context.operands[i].category > Category::integer)
       context.fail(operand_name(context, i), describe(context, context.operands[i]), "an integer");
 }
 
-void creation_float(RuleContext& context) { set(context, dtype_attribute(context).value_or(DType::f32)); }
+void creation_float(RuleContext& context) { set_dtype(context, dtype_attribute(context).value_or(DType::f32)); }
 
 void image(RuleContext& context) {
   self(context);
@@ -299,7 +299,7 @@ void positions(RuleContext& context) {
 }
 
 void coordinates(RuleContext& context) {
-  set(context, dtype_attribute(context).value_or(DType::i64));
+  set_dtype(context, dtype_attribute(context).value_or(DType::i64));
   if (!is_integral(context.compute)) context.fail("dtype", std::string(name_of(context.compute)), "an integer dtype");
 }
 
@@ -329,7 +329,7 @@ void search(RuleContext& context) {
 
 void sum(RuleContext& context) {
   DType self = self_dtype(context);
-  set(context, dtype_attribute(context).value_or(is_floating(self) ? self : DType::i64));
+  set_dtype(context, dtype_attribute(context).value_or(is_floating(self) ? self : DType::i64));
 }
 
 void position(RuleContext& context) {
@@ -345,7 +345,7 @@ void count(RuleContext& context) {
 
 void truth(RuleContext& context) {
   // PyTorch keeps u8 here, from the time before bool.
-  set(context, self_dtype(context) == DType::u8 ? DType::u8 : DType::bool_);
+  set_dtype(context, self_dtype(context) == DType::u8 ? DType::u8 : DType::bool_);
 }
 
 void value_and_position(RuleContext& context) {
@@ -357,7 +357,7 @@ void mean(RuleContext& context) {
   DType dtype = dtype_attribute(context).value_or(self_dtype(context));
   if (!is_floating(dtype))
     context.fail(operand_name(context, 0), std::string(name_of(dtype)), "a floating point dtype, or one as `dtype`");
-  set(context, dtype);
+  set_dtype(context, dtype);
 }
 
 void negated_mean(RuleContext& context) {
@@ -396,7 +396,7 @@ void same(RuleContext& context) {
           std::string(name_of(context.operands[right].dtype)) + ", the dtype of " + operand_name(context, right));
     }
   if (dtype == DType::bool_) context.fail(operand_name(context, 0), "bool", "a numeric dtype");
-  set(context, dtype);
+  set_dtype(context, dtype);
 }
 
 void product(RuleContext& context) {

@@ -37,7 +37,7 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 
-struct Functions {
+struct DriverFunctions {
   Status (*error_name)(Status, const char**) = nullptr;
   Status (*error_string)(Status, const char**) = nullptr;
   Status (*init)(unsigned) = nullptr;
@@ -74,13 +74,13 @@ struct Functions {
 };
 
 struct Driver {
-  Functions call;
+  DriverFunctions call;
   std::string missing;
   Device device;
   Handle context = nullptr;  // the primary one, which other libraries of the process share; never released
 };
 
-std::string words_of(const Functions& call, Status status) {
+std::string words_of(const DriverFunctions& call, Status status) {
   const char *name = nullptr, *text = nullptr;
   if (call.error_name(status, &name) != 0 || !name) return fmt::format("error {}", status);
   if (call.error_string(status, &text) != 0 || !text) return name;
@@ -88,7 +88,7 @@ std::string words_of(const Functions& call, Status status) {
 }
 
 /// The functions; what is missing, if anything.
-std::string open_library(Functions& f) {
+std::string open_library(DriverFunctions& f) {
   void* library = nullptr;
   for (const char* name : {"libcuda.so.1", "libcuda.so"})
     if ((library = dlopen(name, RTLD_NOW | RTLD_LOCAL))) break;
@@ -188,7 +188,7 @@ void check(Status status, fmt::format_string<Arguments...> what, Arguments&&... 
 }
 
 /// The functions, with the device's context current on this thread: another library may have set its own.
-const Functions& call() {
+const DriverFunctions& call() {
   const Driver& d = driver();
   if (!d.missing.empty()) throw Error(d.missing);
   check(d.call.set_context(d.context), "use the context of {}", d.device.name);
@@ -220,7 +220,7 @@ Stream Stream::make() {
 }
 
 Stream::~Stream() {
-  if (handle_) give_back([&](const Functions& f) { f.destroy_stream(handle_); });
+  if (handle_) give_back([&](const DriverFunctions& f) { f.destroy_stream(handle_); });
 }
 
 void synchronize(const Stream& stream) { check(call().wait_stream(stream.handle()), "wait for kernels"); }
@@ -242,7 +242,7 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
 }
 
 DeviceMemory::~DeviceMemory() {
-  if (data_) give_back([&](const Functions& f) { f.free(address(data_)); });
+  if (data_) give_back([&](const DriverFunctions& f) { f.free(address(data_)); });
 }
 
 void* allocate_pinned(int64_t bytes) {
@@ -253,7 +253,7 @@ void* allocate_pinned(int64_t bytes) {
 }
 
 void free_pinned(void* data) noexcept {
-  if (data) give_back([&](const Functions& f) { f.free_host(data); });
+  if (data) give_back([&](const DriverFunctions& f) { f.free_host(data); });
 }
 
 void copy_to_device(void* to, const void* from, int64_t bytes) {
@@ -288,11 +288,11 @@ Module::Module(const Cubin& cubin) {
 }
 
 Module::~Module() {
-  if (handle_) give_back([&](const Functions& f) { f.unload_module(handle_); });
+  if (handle_) give_back([&](const DriverFunctions& f) { f.unload_module(handle_); });
 }
 
 Function Module::function(const std::string& entry) const {
-  const Functions& f = call();
+  const DriverFunctions& f = call();
   Function function{nullptr, entry, -1};
   check(f.function(&function.handle, handle_, entry.c_str()), "find the kernel {}", entry);
   size_t offset = 0, bytes = 0;
@@ -302,7 +302,7 @@ Function Module::function(const std::string& entry) const {
 }
 
 void launch(const Function& function, const CudaLaunch& l, std::span<const uint64_t> words, const Stream& stream) {
-  const Functions& f = call();
+  const DriverFunctions& f = call();
   // The driver copies as many bytes as the kernel's image says.
   INGOT_CHECK(function.parameter_bytes < 0 || function.parameter_bytes == static_cast<int64_t>(words.size_bytes()),
               fmt::format("{} takes {} bytes of arguments, got {}", function.entry, function.parameter_bytes,
@@ -328,7 +328,7 @@ void launch(const Function& function, const CudaLaunch& l, std::span<const uint6
 Event::Event() { check(call().make_event(&handle_, 0), "make an event"); }
 
 Event::~Event() {
-  if (handle_) give_back([&](const Functions& f) { f.destroy_event(handle_); });
+  if (handle_) give_back([&](const DriverFunctions& f) { f.destroy_event(handle_); });
 }
 
 void Event::record(const Stream& stream) { check(call().record_event(handle_, stream.handle()), "record an event"); }

@@ -17,7 +17,7 @@ namespace {
 using Handle = void*;
 using Status = int;
 constexpr Status kInvalidOption = 5;
-struct Functions {
+struct NvrtcFunctions {
   const char* (*error_string)(Status) = nullptr;
   Status (*version)(int*, int*) = nullptr;
   Status (*arch_count)(int*) = nullptr;
@@ -32,8 +32,8 @@ struct Functions {
   std::string missing;
 };
 
-Functions open_library() {
-  Functions f;
+NvrtcFunctions open_nvrtc() {
+  NvrtcFunctions f;
   void* library = nullptr;
   for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
     if ((library = dlopen(name, RTLD_NOW | RTLD_LOCAL))) break;
@@ -60,33 +60,33 @@ Functions open_library() {
 }
 
 /// Never closed.
-const Functions& functions() {
-  static constinit FirstUse<const Functions> functions;
-  return functions.get(open_library);
+const NvrtcFunctions& functions() {
+  static constinit FirstUse<const NvrtcFunctions> library;
+  return library.get(open_nvrtc);
 }
 
-const Functions& usable() {
+const NvrtcFunctions& usable() {
   if (!functions().missing.empty()) throw Error(functions().missing);
   return functions();
 }
 
-void check(Status status, const char* what) {
+void check_nvrtc(Status status, const char* what) {
   if (status != 0) throw Error(fmt::format("NVRTC: {}: {}", what, usable().error_string(status)));
 }
 
 class Unit {
  public:
   explicit Unit(const std::string& source) {
-    check(usable().create(&handle_, source.c_str(), "ingot.cu", 0, nullptr, nullptr), "cannot make a program");
+    check_nvrtc(usable().create(&handle_, source.c_str(), "ingot.cu", 0, nullptr, nullptr), "cannot make a program");
   }
   Unit(const Unit&) = delete;
   ~Unit() { usable().destroy(&handle_); }
   Handle handle() const { return handle_; }
   std::string log() const {
     size_t size = 0;
-    check(usable().log_size(handle_, &size), "cannot read the log");
+    check_nvrtc(usable().log_size(handle_, &size), "cannot read the log");
     std::string text(size, '\0');
-    if (size) check(usable().log(handle_, text.data()), "cannot read the log");
+    if (size) check_nvrtc(usable().log(handle_, text.data()), "cannot read the log");
     while (!text.empty() && text.back() == '\0') text.pop_back();
     return text;
   }
@@ -109,15 +109,15 @@ const std::string& nvrtc_missing() { return functions().missing; }
 
 std::string nvrtc_version() {
   int major = 0, minor = 0;
-  check(usable().version(&major, &minor), "cannot read the version");
+  check_nvrtc(usable().version(&major, &minor), "cannot read the version");
   return fmt::format("{}.{}", major, minor);
 }
 
 std::vector<int> nvrtc_architectures() {
   int count = 0;
-  check(usable().arch_count(&count), "cannot list architectures");
+  check_nvrtc(usable().arch_count(&count), "cannot list architectures");
   std::vector<int> list(static_cast<size_t>(count));
-  check(usable().archs(list.data()), "cannot list architectures");
+  check_nvrtc(usable().archs(list.data()), "cannot list architectures");
   return list;
 }
 
@@ -161,9 +161,9 @@ Cubin compile(const std::string& source, int arch) {
         fmt::format("NVRTC refuses generated text ({}):\n{}\n{}", usable().error_string(status), log, source));
   Cubin out;
   size_t size = 0;
-  check(usable().cubin_size(unit.handle(), &size), "cannot read the cubin");
+  check_nvrtc(usable().cubin_size(unit.handle(), &size), "cannot read the cubin");
   out.image.resize(size);
-  check(usable().cubin(unit.handle(), out.image.data()), "cannot read the cubin");
+  check_nvrtc(usable().cubin(unit.handle(), out.image.data()), "cannot read the cubin");
   out.kernels = parse_resources(log);
   if (size_t at = log.find("warning"); at != std::string::npos) out.warnings = log;
   out.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

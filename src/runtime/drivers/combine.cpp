@@ -29,7 +29,7 @@ struct Sum {
       return a + b;
   }
 };
-struct Product {
+struct Factors {
   template <class T>
   static constexpr T empty() {
     return T(1);
@@ -146,7 +146,7 @@ AccumulatorOps numeric(Combiner combiner) {
     case Combiner::sum:
       return plain<Sum, T>();
     case Combiner::prod:
-      return plain<Product, T>();
+      return plain<Factors, T>();
     case Combiner::max:
       return plain<Maximum, T>();
     case Combiner::min:

@@ -7,6 +7,8 @@
 
 #include "base/canonical_order.h"
 #include "base/error.h"
+#include "base/pieces.h"
+#include "runtime/cpu.h"
 #include "runtime/drivers/drivers.h"
 
 namespace ingot::runtime {
@@ -17,7 +19,6 @@ constexpr int64_t kTransposedRows = 64;  // of a tile that is transposed
 // Results of this size go past the caches. A core's share of L3 is a few megabytes, whatever its size; lines that are
 // written whole need not be fetched first, which matters most where what is read comes in pieces of lines.
 constexpr int64_t kStreamedBytes = 32 << 20;
-constexpr int64_t kLine = 64;
 // Lines that are read in turns and written to as many rows: tiles are one line of what is transposed wide, so that each
 // line is read when its neighbours' time comes, not before, and results are a few whole lines of a row.
 constexpr int64_t kStreamedColumns = 64;
@@ -40,14 +41,13 @@ struct LoopConstants : PlaneStepConstants {
   }
 };
 
-int64_t lines(int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-
 class LoopDriver final : public PlaneDriver {
  public:
   LoopDriver(const LoopStep& step, const LoopConstants& constants, const BindContext& context)
       : PlaneDriver(constants, context), rows_whole_(constants.rows_whole), copies_(constants.copies) {
     const int64_t padded = (columns_ + kLanes - 1) / kLanes * kLanes;
-    scratch_bytes_ = lines(lines(padded * constants.local_bytes) + constants.scratch_bytes);
+    scratch_bytes_ =
+        round_up(round_up(padded * constants.local_bytes, kCacheLine) + constants.scratch_bytes, kCacheLine);
     if (!constants.transposing.empty()) transpose(step, constants, context);
     for (size_t d = 0; copies_ && d < arguments_.rank(); ++d)
       copies_ = arguments_.stride(0, d) == arguments_.stride(1, d);
@@ -154,7 +154,7 @@ class LoopDriver final : public PlaneDriver {
       if (!constants.transposing[i]) continue;
       panel_strides_[i] = panel_columns_ * row_strides[i];
       transposed[count++] = {i, constants.transposing[i], scratch_bytes_};
-      streamed_rows_ = std::clamp<int64_t>(kLine / std::max<int64_t>(row_strides[i], 1), 1, streamed_rows_);
+      streamed_rows_ = std::clamp<int64_t>(kCacheLine / std::max<int64_t>(row_strides[i], 1), 1, streamed_rows_);
       // A panel's lines do not stand in the same sets of L1 as those of the next.
       scratch_bytes_ += kTransposedRows * panel_strides_[i] + 512;
     }
@@ -172,14 +172,15 @@ class LoopDriver final : public PlaneDriver {
       results[count++] = i;
       bytes += saturating_product(saturating_product(planes_, rows_), columns_ * arguments_.column_strides()[i]);
       for (size_t d = 0; d + 1 < arguments_.rank(); ++d)
-        if (arguments_.stride(i, d) % kLine != 0) return false;
+        if (arguments_.stride(i, d) % kCacheLine != 0) return false;
     }
     results_ = results.first(count);
     return bytes >= kStreamedBytes;
   }
   bool results_aligned(const StepState& state) const {
-    return std::all_of(results_.begin(), results_.end(),
-                       [&](size_t i) { return reinterpret_cast<uintptr_t>(arguments_.at(state, i)) % kLine == 0; });
+    return std::all_of(results_.begin(), results_.end(), [&](size_t i) {
+      return reinterpret_cast<uintptr_t>(arguments_.at(state, i)) % kCacheLine == 0;
+    });
   }
 
   struct Transposed {

@@ -10,7 +10,6 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kBlock = Product::kBlock, kVector = Product::kVector;
 constexpr int64_t kRowsAhead = 4 * ProductKernels::kRowsOfB;
 constexpr int64_t kShortRow = 1024;  // bytes
 constexpr int64_t kChunk = 4096;     // columns whose sums are kept in L1
@@ -42,11 +41,11 @@ void multiply_by_rows(const RowProduct& product, char* total, char* sums) {
   // Hardware fetches ahead in a row; short rows are taken several at a time.
   const int64_t row_bytes = product.columns * product.b_element, ahead = row_bytes <= kShortRow ? row_bytes : 0;
   std::memset(total, 0, bytes);
-  for (int64_t block = 0; block < product.k; block += kBlock) {
+  for (int64_t block = 0; block < product.k; block += Product::kBlock) {
     char* to = block == 0 ? total : sums;
     if (to != total) std::memset(to, 0, bytes);
     buffers[0] = buffers[1] = to;
-    const int64_t block_end = std::min(block + kBlock, product.k);
+    const int64_t block_end = std::min(block + Product::kBlock, product.k);
     for (int64_t row = block, rows = 0; row < block_end; row += rows) {
       const bool many = block_end - row >= ProductKernels::kRowsOfB;
       rows = many ? ProductKernels::kRowsOfB : 1;
@@ -67,17 +66,17 @@ void multiply_by_rows(const RowProduct& product, char* total, char* sums) {
 
 // Sixteen columns of B at a time; the last sixteen may have been among those before.
 void multiply_by_columns(const RowProduct& product, char* total) {
-  INGOT_CHECK(product.columns >= kVector && product.k > 0);
+  INGOT_CHECK(product.columns >= Product::kVector && product.k > 0);
   TileFrame frame;
   frame.context = product.calls.transposed.context;
   frame.b_stride = product.b_stride;
-  for (int64_t column = 0; column < product.columns; column += kVector) {
-    const int64_t at = std::min(column, product.columns - kVector);
+  for (int64_t column = 0; column < product.columns; column += Product::kVector) {
+    const int64_t at = std::min(column, product.columns - Product::kVector);
     frame.c = total + at * static_cast<int64_t>(sizeof(float));
-    for (int64_t block = 0; block < product.k; block += kBlock) {
+    for (int64_t block = 0; block < product.k; block += Product::kBlock) {
       frame.a = product.a + block * product.a_step;
       frame.b = product.b + at * product.b_stride + block * product.b_element;
-      frame.k = std::min(kBlock, product.k - block);
+      frame.k = std::min(Product::kBlock, product.k - block);
       frame.accumulate = block > 0;
       product.calls.transposed.entry(&frame);
     }
@@ -97,7 +96,7 @@ ProductRooms rooms_of_row(const Product& product) {
 void multiply_row(const Product& product, const ProductResult& result, const StepState& state, int64_t batch,
                   Range panels) {
   const bool epilogue = product.has_epilogue();
-  const int64_t at_once = kChunk / (kVector * product.max_vectors);
+  const int64_t at_once = kChunk / (Product::kVector * product.max_vectors);
   const ProductRun run(product, state, batch, rooms_of_row(product));
   for (int64_t begin = panels.begin; begin < panels.end; begin += at_once) {
     const int64_t end = std::min(begin + at_once, panels.end), first = product.panel_column(begin);

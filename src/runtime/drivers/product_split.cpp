@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/cpu.h"
+
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kLine = 64;
 constexpr int64_t kMostBlocks = 32;   // of k, in one split: what all panels read of A stays in L2
 constexpr int64_t kSmallResult = 16;  // partial accumulators take this part of what A and B take, at most
 
@@ -36,7 +37,7 @@ ProductSplit::ProductSplit(const Product& product, int64_t useful, int64_t allow
   if (!few || blocks < 2 * splits) return;
   splits_ = splits, blocks_ = blocks;
   row_stride_ = Product::kVector * product.panels.n * product.c_element;
-  block_bytes_ = round_up(m * row_stride_, kLine);
+  block_bytes_ = round_up(m * row_stride_, kCacheLine);
 }
 
 Range ProductSplit::part_of_k(const Product& product, int64_t split) const {

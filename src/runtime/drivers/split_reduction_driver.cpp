@@ -9,6 +9,7 @@
 
 #include "base/canonical_order.h"
 #include "base/error.h"
+#include "base/pieces.h"
 #include "runtime/cpu.h"
 #include "runtime/drivers/combine.h"
 #include "runtime/drivers/drivers.h"
@@ -21,9 +22,6 @@ constexpr int64_t kLeastBlocks = 16;             // of a piece
 constexpr int64_t kMostAccumulators = 64 << 20;  // bytes; rows may be one row, expanded
 constexpr int64_t kWait = 8;  // threads wait for each other between phases: so much more memory pays for one
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t lines(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
-
 class SplitReductionDriver final : public PlaneDriver {
  public:
   SplitReductionDriver(const LoopStep& step, const PlaneStepConstants& constants, int64_t threads,
@@ -35,12 +33,12 @@ class SplitReductionDriver final : public PlaneDriver {
       ops_[r] = accumulator_ops(split_.reductions[r].combiner, split_.reductions[r].type);
       accumulator_bytes_ += kLanes * ops_[r].element_bytes();
     }
-    accumulator_bytes_ = lines(accumulator_bytes_);
+    accumulator_bytes_ = round_up(accumulator_bytes_, kCacheLine);
     divide(threads);
     if (!splits()) return;
     const int64_t columns = ceil_div(std::min(piece_columns_, columns_), kLanes) * kLanes;
     for (int64_t bytes : step.local_bytes) local_bytes_ += columns * bytes;
-    call_bytes_ = lines(local_bytes_ + constants.scratch_bytes);
+    call_bytes_ = round_up(local_bytes_ + constants.scratch_bytes, kCacheLine);
     phases = split_.phases + split_.stores_rows;
     const int64_t all_pieces = saturating_product(saturating_product(planes_, rows_), pieces_);
     shared_bytes = saturating_product(all_pieces, accumulator_bytes_ + (local_bytes_ ? call_bytes_ : 0));
@@ -92,7 +90,9 @@ class SplitReductionDriver final : public PlaneDriver {
   }
 
  private:
-  int64_t pointer_bytes() const { return lines(2 * static_cast<int64_t>(arguments_.size() * sizeof(char*))); }
+  int64_t pointer_bytes() const {
+    return round_up(2 * static_cast<int64_t>(arguments_.size() * sizeof(char*)), kCacheLine);
+  }
   int64_t all_rows() const { return planes_ * rows_; }
   char* accumulators_of(const StepState& state, int64_t row, int64_t piece) const {
     return shared(state) + (row * pieces_ + piece) * accumulator_bytes_;

@@ -129,7 +129,7 @@ DType dtype_of(const std::string& path, const HeaderEntry& entry) {
 }
 
 // Bytes of a dense tensor, or -1 where they pass 63 bits.
-int64_t dense_bytes(const Ints& shape, DType dtype) {
+int64_t bytes_of(const Ints& shape, DType dtype) {
   int64_t bytes = size_of(dtype);
   bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
   for (int64_t n : shape)
@@ -193,7 +193,7 @@ SafetensorsFile read_safetensors(const std::string& path, bool mapped) {
     if (from > to || to > data_bytes)
       fail(path, tensor + " lies at " + std::to_string(from) + " to " + std::to_string(to) + ", outside of the " +
                      std::to_string(data_bytes) + " bytes of data");
-    const int64_t expected = dense_bytes(t.shape, t.dtype);
+    const int64_t expected = bytes_of(t.shape, t.dtype);
     if (expected < 0 || static_cast<uint64_t>(expected) != to - from)
       fail(path, tensor + " has " + std::to_string(to - from) + " bytes; its shape and dtype need " +
                      (expected < 0 ? "more than 63 bits can count" : std::to_string(expected)));
@@ -219,7 +219,7 @@ void write_safetensors(const std::string& path, std::span<const TensorBytes> ten
     if (!names.insert(t.name).second) fail(path, "two tensors are called " + in_quotes(t.name));
     if (static_cast<size_t>(t.dtype) >= std::size(kDTypes))
       fail(path, "tensor " + in_quotes(t.name) + ": the format has no " + std::string(name_of(t.dtype)));
-    if (dense_bytes(t.shape, t.dtype) < 0) fail(path, "tensor " + in_quotes(t.name) + " is too large");
+    if (bytes_of(t.shape, t.dtype) < 0) fail(path, "tensor " + in_quotes(t.name) + " is too large");
     order.push_back(&t);
   }
   std::sort(order.begin(), order.end(), [](const TensorBytes* a, const TensorBytes* b) {
@@ -230,7 +230,7 @@ void write_safetensors(const std::string& path, std::span<const TensorBytes> ten
   if (!metadata.empty()) header[kMetadata] = metadata;
   int64_t offset = 0;
   for (const TensorBytes* t : order) {
-    int64_t bytes = dense_bytes(t->shape, t->dtype);
+    int64_t bytes = bytes_of(t->shape, t->dtype);
     header[t->name] = {{"dtype", kDTypes[static_cast<size_t>(t->dtype)]},
                        {"shape", std::vector<int64_t>(t->shape.begin(), t->shape.end())},
                        {"data_offsets", {offset, offset + bytes}}};
@@ -249,7 +249,7 @@ void write_safetensors(const std::string& path, std::span<const TensorBytes> ten
   OutputFile file(path, where(path));
   file.write(&length, sizeof length);
   file.write(text.data(), static_cast<int64_t>(length));
-  for (const TensorBytes* t : order) file.write(t->data, dense_bytes(t->shape, t->dtype));
+  for (const TensorBytes* t : order) file.write(t->data, bytes_of(t->shape, t->dtype));
   file.commit();
 }
 

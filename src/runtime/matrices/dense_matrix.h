@@ -1,6 +1,7 @@
 // Rows and blocks of dense matrices of f64 in memory, as factorizations take them.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/program.h"
@@ -10,6 +11,7 @@ namespace ingot::runtime {
 
 /// Matrices of at most so many rows and columns are computed by loops alone, whatever thread it is on.
 inline constexpr int64_t kPlainSize = 16;
+inline constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 /// The sum of x[i] y[i], of which every eighth one goes to a sum of its own.
 double dot(const double* x, const double* y, int64_t n);

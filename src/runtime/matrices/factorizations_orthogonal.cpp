@@ -13,7 +13,6 @@ namespace ingot::runtime {
 namespace {
 
 constexpr int64_t kMostSteps = 60;  // a value that is found: two or three are usual
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 std::vector<double> identity_of(int64_t n) {
   std::vector<double> one(static_cast<size_t>(n * n));

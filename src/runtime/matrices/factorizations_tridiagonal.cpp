@@ -13,7 +13,6 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr int64_t kSmallest = 32;  // that is divided
 
 // Golub and Van Loan, Matrix Computations, 8.3: the off-diagonal goes to 0 by implicit QR steps with Wilkinson's shift,

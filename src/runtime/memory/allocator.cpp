@@ -113,13 +113,13 @@ struct ThreadCache {
 };
 
 // In front of a block that has a mapping of its own.
-struct Mapping {
+struct SystemMapping {
   char* base = nullptr;
   int64_t length = 0;
   int64_t pieces = 0;  // of it that moved here from other mappings: the system keeps book of each
 };
 
-[[noreturn]] void fail(int64_t bytes, const char* why) {
+[[noreturn]] void cannot_allocate(int64_t bytes, const char* why) {
   throw OutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes: " + why);
 }
 
@@ -277,7 +277,7 @@ class Central {
   char* cut(int64_t bytes) {
     if (slab_end_ - slab_ < bytes) {
       void* slab = mmap(nullptr, kSlab, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (slab == MAP_FAILED) fail(bytes, "out of memory");
+      if (slab == MAP_FAILED) cannot_allocate(bytes, "out of memory");
       __lsan_register_root_region(slab, kSlab);
       slab_ = static_cast<char*>(slab), slab_end_ = slab_ + kSlab;
     }
@@ -294,7 +294,7 @@ class Central {
     if (memory == MAP_FAILED && shrink(0))
       memory =
           mmap(nullptr, length + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) fail(bytes, "out of memory");
+    if (memory == MAP_FAILED) cannot_allocate(bytes, "out of memory");
     char* base = static_cast<char*>(memory);
     if (slack) {
       int64_t before = -reinterpret_cast<intptr_t>(base) & (kHuge - 1);
@@ -311,7 +311,7 @@ class Central {
 #endif
     __lsan_register_root_region(base, length);
     char* block = base + start;
-    new (block - sizeof(Mapping)) Mapping{base, length, filled.pieces};
+    new (block - sizeof(SystemMapping)) SystemMapping{base, length, filled.pieces};
     ASAN_POISON_MEMORY_REGION(block, bytes);
     return block;
   }
@@ -338,7 +338,7 @@ class Central {
       if (rest_.length == 0) {
         const int c = oldest_from(class_of(kHuge));
         if (c < 0) break;
-        const Mapping block = forget(static_cast<char*>(drop(c)));
+        const SystemMapping block = forget(static_cast<char*>(drop(c)));
         const int64_t pages = block.length / kHuge * kHuge, end = block.length - pages;
         counters_.cached.add(pages - class_bytes(c)), kept_ += pages;
         pieces_ -= rest_.pieces;
@@ -386,15 +386,15 @@ class Central {
     }
     return any;
   }
-  static Mapping forget(char* block) {
-    ASAN_UNPOISON_MEMORY_REGION(block - sizeof(Mapping), sizeof(Mapping));
-    const Mapping mapping = *reinterpret_cast<Mapping*>(block - sizeof(Mapping));
+  static SystemMapping forget(char* block) {
+    ASAN_UNPOISON_MEMORY_REGION(block - sizeof(SystemMapping), sizeof(SystemMapping));
+    const SystemMapping mapping = *reinterpret_cast<SystemMapping*>(block - sizeof(SystemMapping));
     ASAN_UNPOISON_MEMORY_REGION(mapping.base, mapping.length);
     __lsan_unregister_root_region(mapping.base, mapping.length);
     return mapping;
   }
   void unmap(char* block) {
-    const Mapping mapping = forget(block);
+    const SystemMapping mapping = forget(block);
     pieces_ -= mapping.pieces;
     munmap(mapping.base, mapping.length);
   }
@@ -411,7 +411,7 @@ class Central {
   int64_t peak_ = 0, earlier_peak_ = 0, in_epoch_ = 0;
   char *slab_ = nullptr, *slab_end_ = nullptr;
   int64_t mapped_ = 0;
-  Mapping rest_;  // of the block whose pages moved last, counted as kept
+  SystemMapping rest_;  // of the block whose pages moved last, counted as kept
   int64_t populate_limit_ = int64_t{1} << 30;
   int64_t most_kept_ = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 4;
 };
@@ -446,7 +446,7 @@ void check_fits_machine(int64_t bytes) {
   const int64_t most = bytes_there.get(read_most_bytes);
   if (bytes > most) {
     const std::string why = "more than the " + std::to_string(most) + " bytes of memory and swap that there are";
-    fail(bytes, why.c_str());
+    cannot_allocate(bytes, why.c_str());
   }
 }
 
@@ -462,8 +462,8 @@ __attribute__((noinline)) void* allocate_slow(int c, int64_t bytes) {
 }
 
 __attribute__((noinline)) void* allocate_large(int64_t bytes) {
-  if (bytes < 0) fail(bytes, "the size is negative");
-  if (bytes > kMaximum) fail(bytes, "more than the address space");
+  if (bytes < 0) cannot_allocate(bytes, "the size is negative");
+  if (bytes > kMaximum) cannot_allocate(bytes, "more than the address space");
   if (bytes > kFitsAnywhere) check_fits_machine(bytes);
   if (checks_memory()) return allocate_checked(bytes);
   return Central::instance().refill(class_of(bytes), nullptr, nullptr);

@@ -10,9 +10,9 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kPage = 4096;
-constexpr int64_t kStaggerFrom = 8 * kPage;
-constexpr int64_t kMaximum = int64_t{1} << 46;
+constexpr int64_t kArenaPage = 4096;
+constexpr int64_t kStaggerFrom = 8 * kArenaPage;
+constexpr int64_t kMostBytes = int64_t{1} << 46;
 constexpr int64_t kLarge = 16 << 20;
 constexpr size_t kFew = 64;  // all of so many are looked at as fast as some are found
 
@@ -20,11 +20,13 @@ int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / mult
 
 // What a buffer takes: large ones whole pages, with room to start anywhere in the first (see allocator.cpp for the
 // reason).
-int64_t room(int64_t bytes) { return bytes < kStaggerFrom ? round_up(bytes, 64) : round_up(bytes + kPage, kPage); }
+int64_t room(int64_t bytes) {
+  return bytes < kStaggerFrom ? round_up(bytes, 64) : round_up(bytes + kArenaPage, kArenaPage);
+}
 int64_t stagger(int64_t bytes, size_t number) {
   return bytes < kStaggerFrom ? 0 : 512 * static_cast<int64_t>(number * 3 % 8);
 }
-int64_t aligned(int64_t offset, int64_t bytes) { return round_up(offset, bytes < kStaggerFrom ? 64 : kPage); }
+int64_t aligned(int64_t offset, int64_t bytes) { return round_up(offset, bytes < kStaggerFrom ? 64 : kArenaPage); }
 
 /// Requests by when they live, to find those that live at the same time as another without looking at the others: lists
 /// of those that live for less than 2^q steps, and no less than half as long, and begin in the same 2^q steps.
@@ -77,8 +79,8 @@ ArenaPlan place(std::span<const ArenaRequest> requests, std::span<const uint32_t
   for (uint32_t i : order) {
     const ArenaRequest& r = requests[i];
     INGOT_CHECK(r.bytes >= 0);
-    if (r.bytes > kMaximum - plan.bytes)
-      throw OutOfMemory("the intermediate results need more than " + std::to_string(kMaximum) + " bytes");
+    if (r.bytes > kMostBytes - plan.bytes)
+      throw OutOfMemory("the intermediate results need more than " + std::to_string(kMostBytes) + " bytes");
     // Where few of many live at the same time, only they are looked at.
     const bool few = placed.size() > kFew && lives.find(r, placed.size() / 8, found, work);
     if (few) std::sort(found.begin(), found.end(), lower);
@@ -102,8 +104,8 @@ ArenaPlan place(std::span<const ArenaRequest> requests, std::span<const uint32_t
 }  // namespace
 
 int64_t arena_room(int64_t bytes) {
-  if (bytes <= 0 || bytes > kMaximum) return bytes;  // plan_arena says what is wrong
-  if (bytes >= kStaggerFrom) return round_up(bytes, kPage);
+  if (bytes <= 0 || bytes > kMostBytes) return bytes;  // plan_arena says what is wrong
+  if (bytes >= kStaggerFrom) return round_up(bytes, kArenaPage);
   return round_up(bytes, std::max<int64_t>(64, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes))) / 8));
 }
 

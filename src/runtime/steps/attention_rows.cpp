@@ -10,12 +10,6 @@
 #include "runtime/drivers/product.h"
 
 namespace ingot::runtime {
-namespace {
-
-constexpr int64_t kVector = canonical::kLanes;
-constexpr int64_t kBlock = canonical::kProductBlock;
-
-}  // namespace
 
 AttentionRows::Kernels::Kernels(const AttentionProbabilities& step, const BindContext& context)
     : tiles(calls_of(step.products->tiles, context)),
@@ -37,32 +31,32 @@ AttentionRows::AttentionRows(const AttentionProbabilities& step, const Kernels& 
   causal_ = step.causal;
   max_rows_ = step.products->max_rows, max_vectors_ = step.products->max_vectors;
   given_scalars_ = step.scale || step.fill;
-  softmax_bytes_ = round_up(round_up(keys_, kVector) * step.local_bytes, 64) + step.softmax->scratch_bytes;
+  softmax_bytes_ = round_up(round_up(keys_, canonical::kLanes) * step.local_bytes, 64) + step.softmax->scratch_bytes;
   // A row of scores; the next starts at another set of L1.
-  score_row_ = round_up(keys_, kVector) * element_ + 64;
+  score_row_ = round_up(keys_, canonical::kLanes) * element_ + 64;
   heads_as_rows_ = heads_as_rows && queries_ == 1;
   rows_ = heads_as_rows_ ? group() : queries_;
-  keys_as_they_lie_ = one_row() && depth_ > 0 && kernels.of_row.transposed && keys_ >= kVector;
+  keys_as_they_lie_ = one_row() && depth_ > 0 && kernels.of_row.transposed && keys_ >= canonical::kLanes;
 }
 
 AttentionRows::Packed AttentionRows::packed(int64_t k, int64_t n) const {
-  return {k, n, Pieces(ceil_div(n, kVector), max_vectors_), nullptr};
+  return {k, n, Pieces(ceil_div(n, canonical::kLanes), max_vectors_), nullptr};
 }
 
 int64_t AttentionRows::bytes_of(const Packed& b) const {
-  return round_up(b.panels.n * kVector * round_up(b.k, 2) * element_, 64);
+  return round_up(b.panels.n * canonical::kLanes * round_up(b.k, 2) * element_, 64);
 }
 
 void AttentionRows::pack(const std::vector<KernelCall>& packs, const Packed& b, const char* from, int64_t k_stride,
                          int64_t n_stride) const {
   for (int64_t panel = 0; panel < b.panels.count; ++panel) {
-    const int64_t column = kVector * b.panels.begin(panel), width = kVector * b.panels.size(panel);
+    const int64_t column = canonical::kLanes * b.panels.begin(panel), width = canonical::kLanes * b.panels.size(panel);
     const KernelCall& call = packs[b.panels.size(panel) - 1];
-    for (int64_t k = 0; k < b.k; k += kBlock) {
+    for (int64_t k = 0; k < b.k; k += canonical::kProductBlock) {
       PackFrame frame;
       frame.b = from + k * k_stride + column * n_stride;
       frame.panel = b.memory + (column * round_up(b.k, 2) + k * width) * element_;
-      frame.k = std::min(kBlock, b.k - k);
+      frame.k = std::min(canonical::kProductBlock, b.k - k);
       frame.columns = std::min(width, b.n - column);
       frame.k_stride = k_stride, frame.n_stride = n_stride;
       frame.context = call.context;
@@ -75,16 +69,16 @@ void AttentionRows::multiply(const std::vector<KernelCall>& tiles, const Left& a
                              int64_t k_size, int64_t n, char* c, int64_t c_stride, bool add) const {
   const Pieces pieces(rows, max_rows_);
   const int64_t a_row = a.across ? element_ : a.stride, a_step = a.across ? a.stride : element_;
-  for (int64_t panel = 0; panel < b.panels.count && kVector * b.panels.begin(panel) < n; ++panel) {
-    const int64_t column = kVector * b.panels.begin(panel), vectors = b.panels.size(panel);
+  for (int64_t panel = 0; panel < b.panels.count && canonical::kLanes * b.panels.begin(panel) < n; ++panel) {
+    const int64_t column = canonical::kLanes * b.panels.begin(panel), vectors = b.panels.size(panel);
     TileFrame frame;
-    frame.columns = std::min(kVector * vectors, n - column);
+    frame.columns = std::min(canonical::kLanes * vectors, n - column);
     frame.a_stride = a.stride, frame.c_stride = c_stride;
     if (k_size == 0 && !add)
       for (int64_t i = 0; i < rows; ++i) std::memset(c + i * c_stride + column * element_, 0, frame.columns * element_);
-    for (int64_t k = 0; k < k_size; k += kBlock) {
-      frame.b = b.memory + (column * round_up(b.k, 2) + k * kVector * vectors) * element_;
-      frame.k = std::min(kBlock, k_size - k);
+    for (int64_t k = 0; k < k_size; k += canonical::kProductBlock) {
+      frame.b = b.memory + (column * round_up(b.k, 2) + k * canonical::kLanes * vectors) * element_;
+      frame.k = std::min(canonical::kProductBlock, k_size - k);
       frame.accumulate = add || k > 0;
       for (int64_t tile = 0; tile < pieces.count; ++tile) {
         const KernelCall& call = tiles[(pieces.size(tile) - 1) * max_vectors_ + vectors - 1];

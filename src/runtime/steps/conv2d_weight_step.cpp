@@ -17,6 +17,7 @@
 #include "base/canonical_order.h"
 #include "base/error.h"
 #include "base/pieces.h"
+#include "runtime/cpu.h"
 #include "runtime/drivers/product.h"
 #include "runtime/steps/conv2d_geometry.h"
 #include "runtime/steps/steps.h"
@@ -24,7 +25,6 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kBlock = canonical::kProductBlock, kVector = 16, kLine = 64;
 constexpr int64_t kFewChannels = 3, kMostPatch = 1024;  // of all taps: a block of k of them stays in L2
 constexpr int64_t kFewestRows = 4;                      // of a tile, where another thread could have the rest
 constexpr int64_t kFewestPanels = 4, kFewestTiles = 8;  // that read what is packed
@@ -89,7 +89,7 @@ class Conv2dWeightDriver final : public StepDriver {
     // Vectors run along the channels that fill them better, or else along more of them: a vector takes a whole line of
     // a pixel, the rows of a tile a piece of one.
     auto filled = [](int64_t n) {
-      const int64_t all = round_up(std::max<int64_t>(n, 1), kVector);
+      const int64_t all = round_up(std::max<int64_t>(n, 1), Product::kVector);
       return std::pair(static_cast<double>(n) / static_cast<double>(all), n);
     };
     along_input_ = !side_by_side_ && filled(g_.group_channels) >= filled(g_.group_out);
@@ -99,7 +99,7 @@ class Conv2dWeightDriver final : public StepDriver {
                          : along_input_  ? g_.group_out
                                          : g_.group_channels;
     columns_ = depthwise_ ? g_.channels : along_input_ ? g_.group_channels : g_.group_out;
-    panels_ = Pieces(ceil_div(columns_, kVector), max_vectors_);
+    panels_ = Pieces(ceil_div(columns_, Product::kVector), max_vectors_);
     const int64_t shared = side_by_side_ ? std::clamp<int64_t>(rows / kFewestRows, 1, context.threads) : 1;
     row_tiles_ = Pieces(rows, step.kernels->max_rows, shared);
     // Results of a group: [Cout, (kh, kw, c)] or [(kh, kw, c), Cout].
@@ -137,7 +137,7 @@ class Conv2dWeightDriver final : public StepDriver {
     }
   }
   int64_t scratch_bytes(const StepState&) const override {
-    if (depthwise_) return kBlock * (1 + most_rows()) * 8;
+    if (depthwise_) return Product::kBlock * (1 + most_rows()) * 8;
     return kListBytes + (side_by_side_ ? patches_bytes() : packed_bytes());
   }
   bool idle(const StepState&, int phase) const override {
@@ -161,14 +161,14 @@ class Conv2dWeightDriver final : public StepDriver {
       return true;
     }
   };
-  static constexpr int64_t kListBytes = kBlock * static_cast<int64_t>(sizeof(Addresses));
+  static constexpr int64_t kListBytes = Product::kBlock * static_cast<int64_t>(sizeof(Addresses));
   int64_t most_rows() const { return row_tiles_.each + (row_tiles_.extra ? 1 : 0); }  // of a tile
   // Of a block of k; with a line between, or all would begin in the same set of L1.
-  int64_t tile_bytes() const { return round_up(kBlock * most_rows() * element_, kLine) + kLine; }
-  int64_t panel_bytes() const { return kBlock * most_columns() * element_ + kLine; }
-  int64_t most_columns() const { return (panels_.each + (panels_.extra ? 1 : 0)) * kVector; }  // of a panel
+  int64_t tile_bytes() const { return round_up(Product::kBlock * most_rows() * element_, kCacheLine) + kCacheLine; }
+  int64_t panel_bytes() const { return Product::kBlock * most_columns() * element_ + kCacheLine; }
+  int64_t most_columns() const { return (panels_.each + (panels_.extra ? 1 : 0)) * Product::kVector; }  // of a panel
   int64_t columns_of(int64_t panel) const {
-    return std::min(columns_ - panels_.begin(panel) * kVector, panels_.size(panel) * kVector);
+    return std::min(columns_ - panels_.begin(panel) * Product::kVector, panels_.size(panel) * Product::kVector);
   }
   // Tiles' and panels' rows that are packed at a time.
   int64_t packed_tiles() const { return packed_pieces(row_tiles_.count, tile_bytes(), along_input_); }
@@ -195,12 +195,12 @@ class Conv2dWeightDriver final : public StepDriver {
   void multiply(const StepState& state, Range units) const {
     auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes + packed_bytes()));
     const int64_t of_tap = panels_.count * row_tiles_.count;
-    for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
+    for (int64_t k = 0; k == 0 || k < k_; k += Product::kBlock) {
       PackedGradient packed;
       for (int64_t unit = units.begin; unit < units.end;) {
         const int64_t tap = unit / of_tap, end = std::min(units.end, (tap + 1) * of_tap);  // of all groups
         if (tap / g_.taps() != packed.group) packed = {.group = tap / g_.taps()};
-        list_pixels(state, packed.group, tap % g_.taps(), k, std::min(kBlock, k_ - k), list);
+        list_pixels(state, packed.group, tap % g_.taps(), k, std::min(Product::kBlock, k_ - k), list);
         multiply_block(state, tap, {unit - tap * of_tap, end - tap * of_tap}, k, list, packed);
         unit = end;
       }
@@ -213,19 +213,20 @@ class Conv2dWeightDriver final : public StepDriver {
     const int64_t rows = row_tiles_.count, row_step = along_input_ ? raw_out_ : raw_in_;
     const Range all_panels{units.begin / rows, ceil_div(units.end, rows)};
     // What L1 holds as it lies is read so.
-    const int64_t input_bytes = kBlock * g_.channels * element_, gradient_bytes = kBlock * g_.out_channels * element_;
+    const int64_t input_bytes = Product::kBlock * g_.channels * element_,
+                  gradient_bytes = Product::kBlock * g_.out_channels * element_;
     const bool packs_rows = pairs_ || (all_panels.end - all_panels.begin >= kFewestPanels &&
                                        (along_input_ ? gradient_bytes : input_bytes) > kReadAsItLies);
     const bool packs_columns = pairs_ || (std::min(rows, units.end - units.begin) >= kFewestTiles &&
                                           (along_input_ ? input_bytes : gradient_bytes) > kReadAsItLies);
-    Addresses* packed = list + kBlock;
-    char *packed_rows = reinterpret_cast<char*>(packed + kBlock),
+    Addresses* packed = list + Product::kBlock;
+    char *packed_rows = reinterpret_cast<char*>(packed + Product::kBlock),
          *packed_columns = packed_rows + packed_tiles() * tile_bytes();
     TileFrame frame{};
     frame.c_stride = row_step;
     frame.accumulate = k > 0;
     // Pixels beyond the image are no terms of the sum.
-    int64_t count = std::min(kBlock, k_ - k), of_tap = PackedGradient::kAll;
+    int64_t count = std::min(Product::kBlock, k_ - k), of_tap = PackedGradient::kAll;
     const char* const zeros = zeros_of(state);
     auto beyond = [&](const Addresses& pixel) { return (along_input_ ? pixel.b : pixel.a) == zeros; };
     if (pairs_) {
@@ -247,7 +248,7 @@ class Conv2dWeightDriver final : public StepDriver {
       panels.end = std::min(panels.begin + panels_each, all_panels.end);
       if (packs_columns && (along_input_ || gradient.become(panels, of_tap)))
         pack(state, &list->b, count, panels, packed_columns, panel_bytes(), [&](int64_t panel) {
-          return Piece{panels_.begin(panel) * kVector, columns_of(panel), panel_row(panel)};
+          return Piece{panels_.begin(panel) * Product::kVector, columns_of(panel), panel_row(panel)};
         });
       for (Range tiles{0, 0}; tiles.begin < rows; tiles.begin = tiles.end) {
         tiles.end = std::min(tiles.begin + tiles_each, rows);
@@ -256,7 +257,7 @@ class Conv2dWeightDriver final : public StepDriver {
             return Piece{row_tiles_.begin(tile), row_tiles_.size(tile), most_rows()};
           });
         for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
-          const int64_t column = panels_.begin(panel) * kVector, first = units.begin - panel * rows;
+          const int64_t column = panels_.begin(panel) * Product::kVector, first = units.begin - panel * rows;
           frame.columns = columns_of(panel);
           const int64_t b = packs_columns ? (panel - panels.begin) * panel_bytes() : column * element_;
           pairs_ ? void(frame.b = packed_columns + b) : void(frame.b_offset = b);
@@ -282,7 +283,7 @@ class Conv2dWeightDriver final : public StepDriver {
     int64_t begin, count, room;
   };
   /// What a tile reads of B at once has the width of the panel where it comes in pairs.
-  int64_t panel_row(int64_t panel) const { return pairs_ ? panels_.size(panel) * kVector : most_columns(); }
+  int64_t panel_row(int64_t panel) const { return pairs_ ? panels_.size(panel) * Product::kVector : most_columns(); }
 
   // The channels of each piece become dense for themselves, some pixels at a time, as all of a pixel lie side by side.
   template <class F>
@@ -313,7 +314,8 @@ class Conv2dWeightDriver final : public StepDriver {
   void multiply_patches(const StepState& state, Range units) const {
     const int64_t of_group = row_tiles_.count * panels_.count;
     auto* list = reinterpret_cast<Addresses*>(thread_scratch(kListBytes + patches_bytes()));
-    char *patches = reinterpret_cast<char*>(list + kBlock), *panels = patches + row_tiles_.count * tile_bytes();
+    char *patches = reinterpret_cast<char*>(list + Product::kBlock),
+         *panels = patches + row_tiles_.count * tile_bytes();
     for (int64_t unit = units.begin; unit < units.end;) {
       const int64_t group = unit / of_group, end = std::min(units.end, (group + 1) * of_group);
       const Range tiles{unit % of_group / panels_.count, (end - 1) % of_group / panels_.count + 1};
@@ -322,15 +324,15 @@ class Conv2dWeightDriver final : public StepDriver {
       frame.a = reinterpret_cast<const char*>(list);
       frame.c_stride = raw_in_;
       frame.a_stride = 2 * row_tiles_.n * element_;
-      for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
-        const int64_t count = std::min(kBlock, k_ - k);
+      for (int64_t k = 0; k == 0 || k < k_; k += Product::kBlock) {
+        const int64_t count = std::min(Product::kBlock, k_ - k);
         frame.k = pairs_ ? round_up(count, 2) : count, frame.accumulate = k > 0;
         walk_pixels(state, group, 0, k, count, [&, i = 0](const char* slope, const char*) mutable {
           list[i] = {patches + i * most_rows() * element_, slope}, ++i;
         });
         if (pairs_) {
           pack(state, &list->b, count, {0, panels_.count}, panels, panel_bytes(), [&](int64_t panel) {
-            return Piece{panels_.begin(panel) * kVector, columns_of(panel), panel_row(panel)};
+            return Piece{panels_.begin(panel) * Product::kVector, columns_of(panel), panel_row(panel)};
           });
           put_patches(state, group, k, count, {row_tiles_.begin(tiles.begin), row_tiles_.begin(tiles.end)}, patches);
         } else {
@@ -339,7 +341,7 @@ class Conv2dWeightDriver final : public StepDriver {
         }
         for (int64_t i = unit; i < end; ++i) {
           const int64_t tile = i % of_group / panels_.count, panel = i % panels_.count,
-                        column = panels_.begin(panel) * kVector;
+                        column = panels_.begin(panel) * Product::kVector;
           const KernelCall& call = tiles_[(row_tiles_.size(tile) - 1) * max_vectors_ + panels_.size(panel) - 1];
           frame.columns = columns_of(panel);
           frame.c = c + row_tiles_.begin(tile) * raw_in_ + column * sum_;
@@ -363,7 +365,7 @@ class Conv2dWeightDriver final : public StepDriver {
     struct Pixel {
       const char* image;
       int64_t top, left;
-    } pixels[kBlock];
+    } pixels[Product::kBlock];
     const std::span<const int64_t> s = image().strides;
     walk_lines(k, count, [&, i = 0](int64_t place, int64_t y, int64_t x, int64_t end) mutable {
       const char* from = image().at(state) + group * g_.group_channels * element_ + place * s[0];
@@ -427,12 +429,12 @@ class Conv2dWeightDriver final : public StepDriver {
   // Units: [panels][tiles of taps]. All tiles of a thread's channels take a block of k before the next one.
   void multiply_channels(const StepState& state, Range units) const {
     const int64_t tiles = row_tiles_.count;
-    auto* list = reinterpret_cast<const char**>(thread_scratch(kBlock * (1 + most_rows()) * 8));
+    auto* list = reinterpret_cast<const char**>(thread_scratch(Product::kBlock * (1 + most_rows()) * 8));
     TileFrame frame{};
     frame.a = reinterpret_cast<const char*>(list);
     frame.c_stride = raw_tap_;
-    for (int64_t k = 0; k == 0 || k < k_; k += kBlock) {
-      frame.k = std::min(kBlock, k_ - k), frame.accumulate = k > 0;
+    for (int64_t k = 0; k == 0 || k < k_; k += Product::kBlock) {
+      frame.k = std::min(Product::kBlock, k_ - k), frame.accumulate = k > 0;
       for (int64_t tile = 0; tile < tiles; ++tile) {
         const int64_t first = row_tiles_.begin(tile), taps = row_tiles_.size(tile), entry = 1 + taps;
         const Range panels{ceil_div(units.begin - tile, tiles), ceil_div(units.end - tile, tiles)};
@@ -444,7 +446,7 @@ class Conv2dWeightDriver final : public StepDriver {
           });
         frame.a_stride = entry * 8;
         for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
-          const int64_t column = panels_.begin(panel) * kVector;
+          const int64_t column = panels_.begin(panel) * Product::kVector;
           const KernelCall& call = tiles_[(taps - 1) * max_vectors_ + panels_.size(panel) - 1];
           frame.columns = columns_of(panel);
           frame.a_offset = column * element_;

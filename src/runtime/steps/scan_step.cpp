@@ -19,18 +19,18 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kBlock = 4096;
+constexpr int64_t kScanBlock = 4096;
 constexpr int64_t kStrip = 256;  // columns that are scanned side by side
 
 // Integers wrap.
-struct Sum {
+struct Added {
   static constexpr int identity = 0;
   template <class T>
   static T join(T a, T b) {
     return a + b;
   }
 };
-struct Product {
+struct Multiplied {
   static constexpr int identity = 1;
   template <class T>
   static T join(T a, T b) {
@@ -104,7 +104,7 @@ class ScanDriver final : public StepDriver {
  public:
   ScanDriver(const HostStep& step, const BindContext& context) : c_(step, context) {
     int64_t elements = c_.in.elements(), pay = threads_for(elements * 2 * static_cast<int64_t>(sizeof(T)), elements);
-    blocks_ = (c_.n + kBlock - 1) / kBlock;
+    blocks_ = (c_.n + kScanBlock - 1) / kScanBlock;
     shared_lines_ = c_.column < 0 && c_.items < std::min<int64_t>(pay, context.threads) && blocks_ > 1;
     useful_threads = static_cast<int>(std::min(pay, shared_lines_ ? blocks_ : std::max<int64_t>(c_.items, 1)));
     if (!shared_lines_) return;
@@ -127,11 +127,11 @@ class ScanDriver final : public StepDriver {
   }
 
  private:
-  int64_t size_of_block(int64_t block) const { return std::min(kBlock, c_.n - block * kBlock); }
+  int64_t size_of_block(int64_t block) const { return std::min(kScanBlock, c_.n - block * kScanBlock); }
   A scan_one(const char* in, T* out, int64_t block, A before) const {
     const int64_t stride = c_.stride(c_.in) / static_cast<int64_t>(sizeof(T));
-    const T* x = reinterpret_cast<const T*>(in) + block * kBlock * stride;
-    T* to = out ? out + block * kBlock : nullptr;
+    const T* x = reinterpret_cast<const T*>(in) + block * kScanBlock * stride;
+    T* to = out ? out + block * kScanBlock : nullptr;
     return stride == 1 ? scan_block<Op>(x, 1, size_of_block(block), before, to)
                        : scan_block<Op>(x, stride, size_of_block(block), before, to);
   }
@@ -166,8 +166,8 @@ class ScanDriver final : public StepDriver {
     std::fill_n(total, width, static_cast<A>(Op::identity));
     for (int64_t b = 0; b < blocks_; ++b) {
       std::fill_n(sum, width, static_cast<A>(Op::identity));
-      const int64_t end = b * kBlock + size_of_block(b);
-      for (int64_t i = b * kBlock; i < end; i += 4) {
+      const int64_t end = b * kScanBlock + size_of_block(b);
+      for (int64_t i = b * kScanBlock; i < end; i += 4) {
         const T* x = reinterpret_cast<const T*>(in) + i * row;
         T* y = out + i * to_row;
         if (end - i >= 4)
@@ -205,11 +205,6 @@ class ScanDriver final : public StepDriver {
   bool shared_lines_ = false;
 };
 
-template <class T>
-bool is_nan(T x) {
-  return x != x;
-}
-
 /// The state of a column: the extreme and where it is.
 template <class T, bool kMax>
 struct Extreme {
@@ -220,7 +215,8 @@ struct Extreme {
     // Mostly foreseen: so the next element does not wait for this one.
     if (kMax ? x < best : x > best) [[likely]]
       return;
-    if (!is_nan(best) || is_nan(x)) best = x, index = i;
+    // A NaN, which no number equals, wins for good.
+    if (best == best || x != x) best = x, index = i;
   }
   void write(T* value, int64_t* position) const { *value = best, *position = index; }
 };
@@ -231,7 +227,7 @@ struct LogSumExp {
   void start(T x) { top = x, sum = 1; }
   void next(T x, int64_t) {
     const double d = x;
-    if (is_nan(d) || is_nan(top)) {
+    if (std::isnan(d) || std::isnan(top)) {
       top = sum = std::numeric_limits<double>::quiet_NaN();
     } else if (d > top) {
       sum = (top == -std::numeric_limits<double>::infinity() ? 0 : sum * std::exp(top - d)) + 1;
@@ -320,8 +316,10 @@ StepDriver* bind_extreme(const HostStep& step, const BindContext& context) {
 
 }  // namespace
 
-StepDriver* bind_cumsum(const HostStep& step, const BindContext& context) { return bind_scan<Sum>(step, context); }
-StepDriver* bind_cumprod(const HostStep& step, const BindContext& context) { return bind_scan<Product>(step, context); }
+StepDriver* bind_cumsum(const HostStep& step, const BindContext& context) { return bind_scan<Added>(step, context); }
+StepDriver* bind_cumprod(const HostStep& step, const BindContext& context) {
+  return bind_scan<Multiplied>(step, context);
+}
 StepDriver* bind_cummax(const HostStep& step, const BindContext& context) { return bind_extreme<true>(step, context); }
 StepDriver* bind_cummin(const HostStep& step, const BindContext& context) { return bind_extreme<false>(step, context); }
 StepDriver* bind_logcumsumexp(const HostStep& step, const BindContext& context) {

@@ -22,8 +22,8 @@ namespace {
 constexpr int64_t kShort = 48, kShortWide = 128;  // lines that are sorted by comparison
 constexpr int64_t kMedium = 1 << 12;              // longer lines are sorted by digits of 11 bits rather than 8
 constexpr int64_t kShared = 1 << 15;              // lines that several threads sort
-constexpr int64_t kMostPieces = 16;
-constexpr int64_t kTogether = 16;  // neighbouring lines that are copied at once
+constexpr int64_t kSortPieces = 16;
+constexpr int64_t kLinesTogether = 16;  // neighbouring lines that are copied at once
 
 /// Sorts items by their keys, of digits of so many bits; `spare` has room for as many. They end in `items`.
 template <class K, int kDigit>
@@ -151,7 +151,7 @@ class SortDriver final : public OrderDriver<K> {
   SortDriver(const HostStep& step, const BindContext& context) : Base(step, "descending", 30, context) {
     if (n_ < kShared || lines_.count >= std::min(this->pay_, context.threads)) return;
     // Pieces depend on the number of threads; the sorted line does not.
-    while (pieces_ < std::min<int64_t>(kMostPieces, context.threads)) pieces_ *= 2, ++merges_;
+    while (pieces_ < std::min<int64_t>(kSortPieces, context.threads)) pieces_ *= 2, ++merges_;
     useful_threads = std::min<int>(this->pay_, static_cast<int>(pieces_));
     this->phases = 2 + merges_;
     this->shared_bytes = lines_.count * 2 * n_ * static_cast<int64_t>(sizeof(Item));
@@ -161,7 +161,7 @@ class SortDriver final : public OrderDriver<K> {
     if (pieces_ > 1) return run_pieces(state, phase, share, shares);
     Range range = runtime::share(lines_.count, share, shares);
     if (range.begin == range.end || n_ == 0) return;
-    const int64_t width = neighbours() ? kTogether : 0;
+    const int64_t width = neighbours() ? kLinesTogether : 0;
     char* memory = thread_scratch(scratch_bytes(state));
     Item* items = reinterpret_cast<Item*>(memory);
     for (int64_t line = range.begin; line < range.end;) {
@@ -176,7 +176,7 @@ class SortDriver final : public OrderDriver<K> {
     }
   }
   int64_t scratch_bytes(const StepState&) const override {
-    const int64_t width = neighbours() ? kTogether : 0;
+    const int64_t width = neighbours() ? kLinesTogether : 0;
     return pieces_ > 1 ? 0 : item_bytes() + width * n_ * (8 + 2 * static_cast<int64_t>(sizeof(Element)));
   }
 
