@@ -34,14 +34,15 @@ function(ingot_library)
   target_compile_features(ingot PUBLIC cxx_std_20)
 endfunction()
 
-# Files of a folder are compiled a dozen at once: their headers are read once, and small functions are inlined across them.
+# Up to sixteen files of a folder are compiled at once: their headers are read once, and small functions are inlined across
+# them.
 function(ingot_units target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   foreach(source ${ARGN})
     cmake_path(GET source PARENT_PATH folder)
-    string(MAKE_C_IDENTIFIER "files_of_${folder}" counter)
-    math(EXPR unit "${${counter}}0 / 160")
-    math(EXPR ${counter} "${${counter}}0 / 10 + 1")
+    list(APPEND seen_${folder} ${source})
+    list(LENGTH seen_${folder} count)
+    math(EXPR unit "(${count} - 1) / 16")
     cmake_path(GET folder FILENAME name)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${unit})
   endforeach()

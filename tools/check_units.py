@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Proves that files mean the same compiled alone and a dozen at once (INGOT_UNITY): each function of ours that Clang makes of
-a unit, unoptimized, names the functions, objects and numbers that it names in its own file. Otherwise what one file has in
-an anonymous namespace took the place of what another one meant. Usage: tools/check_units.py [BUILD FOLDER]; it is to be
+"""Proves that files mean the same compiled alone and with their folder (INGOT_UNITY): each function of ours that Clang makes
+of a unit, unoptimized, names the functions, objects and numbers that it names in its own file. Otherwise what one file has
+in an anonymous namespace took the place of what another one meant. Usage: tools/check_units.py [BUILD FOLDER]; it is to be
 configured with INGOT_UNITY and built (its generated sources are read). Takes five minutes on two cores."""
 import collections
 import concurrent.futures

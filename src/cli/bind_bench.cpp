@@ -17,7 +17,7 @@ constexpr int kLayers = 12;
 constexpr int64_t kLengths = 256;  // one after the other, unless a number is given; every second times binding alone
 constexpr int64_t kTurns = 8;      // that come again and again
 
-using TensorList = std::vector<Tensor>;
+using ManyTensors = std::vector<Tensor>;
 
 struct NarrowBlockImpl : nn::Module {
   nn::LayerNorm before{{kWidth}}, between{{kWidth}};
@@ -29,7 +29,7 @@ struct NarrowBlockImpl : nn::Module {
   /// `cache`: keys and values of the positions before, [1, heads, length, depth], to which those of x are added; or
   /// null, and x has all positions.
   Tensor forward(const Tensor& x, Tensor* cache) const {
-    const TensorList parts = mix(before(x)).split(kWidth, 2);
+    const ManyTensors parts = mix(before(x)).split(kWidth, 2);
     Tensor keys = heads(parts[1]), values = heads(parts[2]);
     if (cache) {
       keys = cache[0] = cat({cache[0], keys}, 2);
@@ -47,8 +47,8 @@ struct NarrowDecoderImpl : nn::Module {
   nn::Linear head{kWidth, kVocabulary};
 
   /// x, then the caches of all blocks or nothing. Gives the caches back, then what the head says.
-  TensorList forward(const TensorList& in) const {
-    TensorList results(in.begin() + 1, in.end());
+  ManyTensors forward(const ManyTensors& in) const {
+    ManyTensors results(in.begin() + 1, in.end());
     Tensor y = in[0];
     for (size_t i = 0; i < blocks.size(); ++i) y = blocks[i]->forward(y, results.empty() ? nullptr : &results[2 * i]);
     results.push_back(head(y));
@@ -57,16 +57,16 @@ struct NarrowDecoderImpl : nn::Module {
 };
 INGOT_MODULE(NarrowDecoder, blocks, head);
 
-TensorList token_with_cache(int64_t length) {
-  TensorList in{rand({1, 1, kWidth})};
+ManyTensors token_with_cache(int64_t length) {
+  ManyTensors in{rand({1, 1, kWidth})};
   for (int i = 0; i < 2 * kLayers; ++i) in.push_back(rand({1, kHeads, length, kWidth / kHeads}));
   return in;
 }
-TensorList whole_text(int64_t length) { return {rand({1, length, kWidth})}; }
+ManyTensors whole_text(int64_t length) { return {rand({1, length, kWidth})}; }
 
 struct Decoding {
   const char* name;
-  TensorList (*inputs)(int64_t length);
+  ManyTensors (*inputs)(int64_t length);
   int64_t first;  // length
 };
 constexpr Decoding kDecodings[] = {{"one token a call, with a cache", token_with_cache, 64},
@@ -86,11 +86,11 @@ struct BindTimes {
 BindTimes measure_binding(const NarrowDecoder& model, const Decoding& decoding, int64_t lengths) {
   auto fast = compile(model, {.name = "decoder"});
   BindTimes times;
-  auto check = [&](const TensorList& in) {
-    const TensorList expected = model(in), got = fast(in);
+  auto check = [&](const ManyTensors& in) {
+    const ManyTensors expected = model(in), got = fast(in);
     times.equal_bits = bitwise_equal(expected, got) && times.equal_bits;
   };
-  auto time = [&](auto& f, const TensorList& in) {
+  auto time = [&](auto& f, const ManyTensors& in) {
     const double start = now_us();
     (void)f(in);
     return now_us() - start;
@@ -104,9 +104,9 @@ BindTimes measure_binding(const NarrowDecoder& model, const Decoding& decoding, 
     times.steps = profile.steps().size();
   }
   // After eager a call with the length of before, so that the caches are those of compiled calls.
-  TensorList last = decoding.inputs(length++);
+  ManyTensors last = decoding.inputs(length++);
   for (int64_t i = 0; i < lengths / 2; ++i) {
-    const TensorList in = decoding.inputs(length++);
+    const ManyTensors in = decoding.inputs(length++);
     eager.push_back(time(model, in));
     (void)fast(last);
     const double first = time(fast, in), again = time(fast, in);
@@ -119,10 +119,10 @@ BindTimes measure_binding(const NarrowDecoder& model, const Decoding& decoding, 
     binding.push_back(bound.total_ns / 1e3);
     times.bound_steps = std::max(times.bound_steps, bound.steps);
   }
-  std::vector<TensorList> inputs;
+  std::vector<ManyTensors> inputs;
   for (int64_t i = 1; i <= kTurns; ++i) inputs.push_back(decoding.inputs(length - i));
   for (int64_t i = 0; i < lengths; ++i) {
-    const TensorList& in = inputs[static_cast<size_t>(i % kTurns)];
+    const ManyTensors& in = inputs[static_cast<size_t>(i % kTurns)];
     (void)model(in);  // its data are in the cache then
     const double first = time(fast, in), again = time(fast, in);
     if (i >= kTurns) turns.push_back(first - again);

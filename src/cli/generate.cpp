@@ -20,10 +20,10 @@
 namespace ingot::cli {
 namespace {
 
-using Json = nlohmann::json;
+using ModelJson = nlohmann::json;
 
-Json read_object(const std::string& path) {
-  Json json = conformance::read_json(path);
+ModelJson read_object(const std::string& path) {
+  ModelJson json = conformance::read_json(path);
   if (!json.is_object()) throw Error(path + ": got no object, expected one");
   return json;
 }
@@ -32,26 +32,26 @@ Json read_object(const std::string& path) {
 class Config {
  public:
   explicit Config(const std::string& path) : path_(path), json_(read_object(path)) {}
-  Config(std::string path, Json json) : path_(std::move(path)), json_(std::move(json)) {}
+  Config(std::string path, ModelJson json) : path_(std::move(path)), json_(std::move(json)) {}
 
   bool has(const char* key) const { return json_.contains(key) && !json_[key].is_null(); }
   int64_t size(const char* key, int64_t otherwise = 0) const {
     if (!has(key) && otherwise) return otherwise;
-    const Json& value = at(key);
+    const ModelJson& value = at(key);
     if (!value.is_number_integer() || value < 1 || value > 1 << 24) refuse(key, value, "a whole number from 1");
     return value.get<int64_t>();
   }
   double number(const char* key, double otherwise) const {
     if (!has(key)) return otherwise;
-    const Json& value = at(key);
+    const ModelJson& value = at(key);
     if (!value.is_number() || !(value > 0) || !std::isfinite(value.get<double>()))
       refuse(key, value, "a number above 0");
     return value.get<double>();
   }
   /// What the model here cannot be otherwise.
-  void expect(const char* key, const std::vector<Json>& allowed) const {
+  void expect(const char* key, const std::vector<ModelJson>& allowed) const {
     if (has(key) && std::find(allowed.begin(), allowed.end(), json_[key]) == allowed.end())
-      refuse(key, json_[key], Json(allowed).dump());
+      refuse(key, json_[key], ModelJson(allowed).dump());
   }
   Config within(const char* key) const { return {path_ + ": " + key, at(key)}; }
   bool flag(const char* key, bool otherwise) const {
@@ -67,23 +67,23 @@ class Config {
   std::vector<int64_t> tokens(const char* key) const {
     std::vector<int64_t> all;
     if (!has(key)) return all;
-    for (const Json& value : at(key).is_array() ? at(key) : Json::array({at(key)})) {
+    for (const ModelJson& value : at(key).is_array() ? at(key) : ModelJson::array({at(key)})) {
       if (!value.is_number_integer()) refuse(key, value, "a token's number");
       all.push_back(value.get<int64_t>());
     }
     return all;
   }
-  [[noreturn]] void refuse(const char* key, const Json& got, const std::string& expected) const {
+  [[noreturn]] void refuse(const char* key, const ModelJson& got, const std::string& expected) const {
     throw Error(fmt::format("{}: {}: got {}, expected {}", path_, key, got.dump(), expected));
   }
 
  private:
-  const Json& at(const char* key) const {
+  const ModelJson& at(const char* key) const {
     if (!has(key)) throw Error(fmt::format("{}: {}: got nothing", path_, key));
     return json_[key];
   }
   std::string path_;
-  Json json_;
+  ModelJson json_;
 };
 
 models::GPT2Config gpt2_config(const Config& c) {
@@ -193,7 +193,7 @@ StateDict read_checkpoint(const std::string& folder) {
   if (std::filesystem::exists(whole)) return load(whole, {.mapped = false}, Location::none());
   if (!std::filesystem::exists(index))
     throw Error(folder + ": got neither model.safetensors nor model.safetensors.index.json");
-  const Json json = read_object(index);
+  const ModelJson json = read_object(index);
   const auto map = json.find("weight_map");
   if (map == json.end() || !map->is_object() || map->empty())
     throw Error(index + ": weight_map: got none, expected the file of each weight");

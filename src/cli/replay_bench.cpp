@@ -12,7 +12,7 @@ namespace ingot::cli {
 namespace {
 
 // What an op costs is the slope between these: the call itself costs nothing then.
-constexpr int kShort = 128, kLong = 384;
+constexpr int kShortChain = 128, kLongChain = 384;
 constexpr int64_t kFewElements = 16;
 
 /// An op of a chain: x is what the op before it gave, y comes from outside.
@@ -56,7 +56,7 @@ struct OpTimes {
 OpTimes measure_ops(const Chain& chain, Recorded recorded, double seconds) {
   Tensor x = linspace(0.5, 1, kFewElements), y = linspace(0.99, 1.01, kFewElements);
   if (recorded != Recorded::op) x.requires_grad_(), y.requires_grad_(chain.y_has_gradient);
-  const Function few = function_of(chain, kShort, recorded), many = function_of(chain, kLong, recorded);
+  const Function few = function_of(chain, kShortChain, recorded), many = function_of(chain, kLongChain, recorded);
   auto fast_few = compile(few), fast_many = compile(many);
   OpTimes times;
   for (int call = 0; call < 3; ++call)
@@ -66,7 +66,9 @@ OpTimes measure_ops(const Chain& chain, Recorded recorded, double seconds) {
                                 seconds);
   for (const Statistics& s : {fast_few.stats(), fast_many.stats()})
     times.good = times.good && s.compilations == 1 && s.graph_breaks == 0 && s.fallbacks == 0;
-  auto slope = [&](size_t first) { return 1e3 * (taken[first + 1].median - taken[first].median) / (kLong - kShort); };
+  auto slope = [&](size_t first) {
+    return 1e3 * (taken[first + 1].median - taken[first].median) / (kLongChain - kShortChain);
+  };
   times.compiled_ns = slope(0), times.eager_ns = slope(2);
   return times;
 }
@@ -80,7 +82,7 @@ int bench_replay(const BenchOptions& options) {
     fmt::print(
         "ns an op of {} floats: slope between chains of {} and {} ops, {} threads\n"
         "{:<30}{:>16}{:>16}{:>22}\n",
-        kFewElements, kShort, kLong, num_threads(), "compiled, checked (eager)", "recorded", "and its tape",
+        kFewElements, kShortChain, kLongChain, num_threads(), "compiled, checked (eager)", "recorded", "and its tape",
         "and its derivative");
   for (const Chain& chain : kChains) {
     nlohmann::json row = {{"name", chain.name}, {"what", chain.what}};
@@ -101,7 +103,7 @@ int bench_replay(const BenchOptions& options) {
     fmt::print("{}\n", nlohmann::json{{"name", "replay"},
                                       {"threads", num_threads()},
                                       {"elements", kFewElements},
-                                      {"ops", {kShort, kLong}},
+                                      {"ops", {kShortChain, kLongChain}},
                                       {"ns_per_op", rows[0]["op_ns"]},
                                       {"rows", rows},
                                       {"bitwise_equal", good}}

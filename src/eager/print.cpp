@@ -127,7 +127,7 @@ std::string Tensor::str(Location location) const {
   if (n > 0) printer.choose_format();
   if (impl_->sizes.empty()) printer.width = 0;
   if (n == 0) {
-    printer.out = "[]";
+    printer.out += "[]";
   } else {
     printer.write(0, 0);
   }

@@ -11,7 +11,7 @@
 namespace ingot::trace {
 namespace {
 
-using Kind = OperandRecord::Kind;
+using RecordKind = OperandRecord::Kind;
 constexpr const char* kCategories[] = {"a bool", "an integer", "a float", "a complex number"};
 
 std::string text_of(OpId op, size_t number, const ir::Attr& attr) {
@@ -52,15 +52,15 @@ std::string text_of(const eager::Operand& operand) {
 // What was recorded of an operand, as far as a call can differ in it.
 std::string text_of(const Node& node, size_t operand) {
   const OperandRecord& record = node.operands[operand];
-  if (record.kind == Kind::none) return "none";
-  if (record.kind == Kind::value) return "result " + std::to_string(record.id) + " of the call";
-  if (record.kind == Kind::slot) {
+  if (record.kind == RecordKind::none) return "none";
+  if (record.kind == RecordKind::value) return "result " + std::to_string(record.id) + " of the call";
+  if (record.kind == RecordKind::slot) {
     for (const SlotRecord& slot : node.slots)
       if (slot.slot == record.id) return slot.str();
     return "tensor " + std::to_string(record.id);
   }
-  if (record.kind == Kind::repeated) return "scalar " + std::to_string(record.id) + " again";
-  if (record.kind == Kind::special) return text_of(special_operand(node.op, operand, record));
+  if (record.kind == RecordKind::repeated) return "scalar " + std::to_string(record.id) + " again";
+  if (record.kind == RecordKind::special) return text_of(special_operand(node.op, operand, record));
   return kCategories[static_cast<int>(record.category)];
 }
 
@@ -109,10 +109,11 @@ Recompile difference(const Node& recorded, const eager::OpCall& call, CallMismat
       const OperandRecord& record = recorded.operands[i];
       const eager::Operand& operand = call.operands[i];
       const std::string before = text_of(recorded, i);
-      if (operand.kind != eager::Operand::Kind::tensor || (record.kind != Kind::value && record.kind != Kind::slot))
+      if (operand.kind != eager::Operand::Kind::tensor ||
+          (record.kind != RecordKind::value && record.kind != RecordKind::slot))
         return result(name, before, text_of(operand));
       for (const SlotRecord& slot : recorded.slots)
-        if (record.kind == Kind::slot && slot.slot == record.id)
+        if (record.kind == RecordKind::slot && slot.slot == record.id)
           if (std::optional<eager::Mismatch> m = slot.why_not(*operand.tensor->impl()))
             return result(std::string(m->fact) + " of " + name, m->before, m->after);
       return result("which tensor " + name + " is", before, "another one");

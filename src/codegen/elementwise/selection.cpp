@@ -10,7 +10,7 @@ Expr truth(Expr x) { return convert(x, Type::mask); }
 
 // Bools are ordered: false < true.
 Expr less(Expr a, Expr b) { return a.type() == Type::mask ? ~a & b : a < b; }
-Expr equal(Expr a, Expr b) { return a.type() == Type::mask ? ~(a ^ b) : codegen::eq(a, b); }
+Expr equal_values(Expr a, Expr b) { return a.type() == Type::mask ? ~(a ^ b) : codegen::eq(a, b); }
 
 Expr smaller(Expr a, Expr b) { return a.type() == Type::mask ? a & b : min(a, b); }
 Expr larger(Expr a, Expr b) { return a.type() == Type::mask ? a | b : max(a, b); }
@@ -48,7 +48,7 @@ double greatest_number(DType d) {
 
 }  // namespace
 
-Expr eq(const ElementwiseContext& c) { return equal(c.operands[0], c.operands[1]); }
+Expr eq(const ElementwiseContext& c) { return equal_values(c.operands[0], c.operands[1]); }
 // True for NaN, unlike the others.
 Expr ne(const ElementwiseContext& c) {
   Expr a = c.operands[0], b = c.operands[1];

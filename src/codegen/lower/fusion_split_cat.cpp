@@ -22,7 +22,7 @@ IndexMap shifted(Fusion& f, const IndexMap& map, uint32_t dim, Dim start) {
 }
 
 /// The group, cut along a dim of its space: all it computes and reads is divided.
-std::vector<uint32_t> split(Fusion& f, uint32_t group, uint32_t dim, std::span<const Dim> sizes) {
+std::vector<uint32_t> split_group(Fusion& f, uint32_t group, uint32_t dim, std::span<const Dim> sizes) {
   std::vector<Dim> starts{0};
   for (size_t p = 1; p < sizes.size(); ++p) starts.push_back(f.dims.add(starts.back(), sizes[p - 1]));
   const std::vector<uint32_t> parts = f.groups.divide(group, dim, sizes);
@@ -70,7 +70,7 @@ bool split_at_cat(Fusion& f, ir::NodeId n) {
       for (const Term& t : map[static_cast<size_t>(other.attrs[0].integer)].terms)
         if (t.dim == dim) return false;
   }
-  std::vector<uint32_t> parts = split(f, group, dim, sizes);
+  std::vector<uint32_t> parts = split_group(f, group, dim, sizes);
   for (size_t p = 0; p < parts.size(); ++p) {
     IndexMap map = maps[0];
     if (sizes[p] == Dim(1)) map[along] = {};

@@ -9,7 +9,7 @@
 namespace ingot::codegen::lowering {
 namespace {
 
-const char* name_of(Group::Kind kind) {
+const char* step_name_of(Group::Kind kind) {
   static constexpr const char* kNames[] = {
       "loop", "column", "matmul", "conv", "conv_weight", "attention", "attention_backward", "recurrence", "host"};
   return kNames[static_cast<int>(kind)];
@@ -17,7 +17,7 @@ const char* name_of(Group::Kind kind) {
 
 std::string group_text(const Lowering& l, uint32_t number, const Group& group) {
   const DimTable& dims = l.result.program.dims;
-  std::string text = fmt::format("group {} {} {}", number, name_of(group.kind), ir::shape_text(dims, group.space));
+  std::string text = fmt::format("group {} {} {}", number, step_name_of(group.kind), ir::shape_text(dims, group.space));
   auto out = std::back_inserter(text);
   if (group.reduced >= 0) fmt::format_to(out, " reduces dim {}", group.reduced);
   text += "\n  ops:";

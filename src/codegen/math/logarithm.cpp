@@ -11,7 +11,7 @@ struct Parts {
 };
 
 // x positive and normal.
-Parts split(Expr x) {
+Parts split_exponent(Expr x) {
   Builder& b = *x.builder;
   bool narrow = is_f32(x);
   Expr low = b.bits(narrow ? Type::i32 : Type::i64, narrow ? 0x3f3504f3 : 0x3fe6a09e667f3bcd);  // sqrt 1/2
@@ -54,10 +54,10 @@ Expr log_to(Expr x, const Base& base) {
   bool narrow = is_f32(x);
   const double least = narrow ? 0x1p-126 : 0x1p-1022, greatest = narrow ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
   Expr usual = (x >= least) & (x <= greatest);
-  auto [e, f] = split(x);
+  auto [e, f] = split_exponent(x);
   return x.builder->rare(~usual, combine(e, f, tail(f), base), [&] {
     // Denormals are scaled up by 2^60; then zero, infinity, and what has no logarithm.
-    auto [e, f] = split(x * 0x1p60);
+    auto [e, f] = split_exponent(x * 0x1p60);
     Expr y = select(eq(x, 0.0), -kInfinity, combine(e - 60.0, f, tail(f), base));
     return select(x > greatest, x, select(x >= 0.0, y, kNaN));
   });
@@ -88,7 +88,7 @@ Expr log1p_pair(Pair x) {
   Expr u = x.high + 1.0, v = u - 1.0;
   Expr c = (1.0 - (u - v)) + (x.high - v);
   if (x.low.present()) c = c + x.low;
-  auto [e, f] = split(u);
+  auto [e, f] = split_exponent(u);
   Expr low = scale(c, -e), sum = f + low;
   const Base base = natural(x.high);
   Expr lost = (f - sum) + low;

@@ -14,14 +14,14 @@ namespace ingot::codegen::scalar {
 namespace {
 
 /// A node to evaluate; or, where `target` is set, a jump there if no lane of the mask is true.
-struct Step {
+struct NodeStep {
   Value node;
   uint32_t target = 0;
 };
 
 /// What one phase evaluates, in order.
 struct Schedule {
-  std::vector<Step> columns, row;
+  std::vector<NodeStep> columns, row;
 };
 
 /// A kernel with its order of evaluation worked out.
@@ -31,9 +31,9 @@ struct Prepared {
   std::vector<Schedule> phases;
 };
 
-std::vector<Step> schedule(const Kernel& k, const std::vector<Value>& roots) {
+std::vector<NodeStep> schedule(const Kernel& k, const std::vector<Value>& roots) {
   const std::vector<bool> live = find_live(k, roots);
-  std::vector<Step> steps;
+  std::vector<NodeStep> steps;
   size_t jump = 0;
   uint16_t region = 0;
   for (Value v = 0; v < k.nodes.size(); ++v) {
@@ -155,9 +155,9 @@ class Execution {
     }
   }
 
-  void run_steps(const std::vector<Step>& steps) {
+  void run_steps(const std::vector<NodeStep>& steps) {
     for (size_t i = 0; i < steps.size();) {
-      const Step& s = steps[i];
+      const NodeStep& s = steps[i];
       if (s.target) {
         const uint8_t* mask = values_[s.node].mask;
         i = std::any_of(mask, mask + count_, [](uint8_t x) { return x; }) ? i + 1 : s.target;

@@ -64,7 +64,7 @@ T round(T x, uint64_t mode) {
 }
 
 template <class T>
-T scale(T x, T power) {
+T scaled(T x, T power) {
   if (std::isnan(power)) return power;
   // Past these limits every finite x has become zero or infinite.
   constexpr T limit = 4 * std::numeric_limits<T>::max_exponent;
@@ -72,7 +72,7 @@ T scale(T x, T power) {
 }
 
 template <class R, class T>
-R convert(T x) {
+R converted(T x) {
   if constexpr (std::is_floating_point_v<T> && std::is_integral_v<R>) {
     constexpr T limit = static_cast<T>(uint64_t(1) << (sizeof(R) * 8 - 1));  // 2^31 or 2^63, exact
     if (std::isnan(x)) return 0;
@@ -120,16 +120,16 @@ bool evaluate_arithmetic(const Node& n, const Lanes* a, const Lanes* b, [[maybe_
     case Op::convert:
       switch (n.type) {
         case Type::f32:
-          map<float, T>(a, out, convert<float, T>);
+          map<float, T>(a, out, converted<float, T>);
           return true;
         case Type::f64:
-          map<double, T>(a, out, convert<double, T>);
+          map<double, T>(a, out, converted<double, T>);
           return true;
         case Type::i32:
-          map<int32_t, T>(a, out, convert<int32_t, T>);
+          map<int32_t, T>(a, out, converted<int32_t, T>);
           return true;
         case Type::i64:
-          map<int64_t, T>(a, out, convert<int64_t, T>);
+          map<int64_t, T>(a, out, converted<int64_t, T>);
           return true;
         case Type::mask:
           return false;
@@ -153,7 +153,7 @@ bool evaluate_floating(const Node& n, const Lanes* a, const Lanes* b, const Lane
       map<T, T>(a, out, [&](T x) { return round(x, n.imm); });
       return true;
     case Op::scale:
-      map<T, T>(a, b, out, scale<T>);
+      map<T, T>(a, b, out, scaled<T>);
       return true;
     case Op::round_to: {
       DType d = static_cast<DType>(n.imm);

@@ -55,7 +55,7 @@ uint64_t identity_bits(Combiner c, Type type) {
 }
 
 template <class T>
-bool is_nan(T x) {
+bool is_not_a_number(T x) {
   return x != x;
 }
 
@@ -64,8 +64,8 @@ template <class T>
 void combine_index(bool greatest, T* value, int64_t* index, const T* other, const int64_t* other_index) {
   for (int l = 0; l < kLanes; ++l) {
     T a = value[l], b = other[l];
-    bool tie = is_nan(a) ? is_nan(b) : a == b;
-    bool wins = is_nan(b) ? !is_nan(a) : greatest ? b > a : b < a;
+    bool tie = is_not_a_number(a) ? is_not_a_number(b) : a == b;
+    bool wins = is_not_a_number(b) ? !is_not_a_number(a) : greatest ? b > a : b < a;
     if (wins || (tie && other_index[l] < index[l])) {
       value[l] = b;
       index[l] = other_index[l];

@@ -216,7 +216,7 @@ Vector shift(Vectors& v, Op op, Vector& a, Vector& b, int64_t amount) {
   return out;
 }
 
-Vector fma(Vectors& v, Vector& a, Vector& b, Vector& c) {
+Vector multiply_add(Vectors& v, Vector& a, Vector& b, Vector& c) {
   Vector out = v.like(a.type, a.uniform && b.uniform && c.uniform);
   for (int p = 0; p < out.parts; ++p) {
     Source x = a.at(p), y = b.at(p), z = c.at(p);
@@ -393,7 +393,7 @@ Vector compute(Vectors& v, const Node& n, Vector* a, Vector* b, Vector* c) {
   bool single = n.type == Type::f32;
   switch (n.op) {
     case Op::fma:
-      return fma(v, *a, *b, *c);
+      return multiply_add(v, *a, *b, *c);
     case Op::sqrt:
       return unary(single ? VOp::vsqrtps : VOp::vsqrtpd, -1);
     case Op::round:

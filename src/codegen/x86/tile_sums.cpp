@@ -9,7 +9,7 @@ namespace {
 
 constexpr Gpr kSums = Gpr::r8, kSumsStride = Gpr::r10, kAdds = Gpr::rcx;
 
-void load(VCode& code, Gpr to, size_t offset) { code.load(to, Mem::at(Gpr::rdi, static_cast<int64_t>(offset))); }
+void load_field(VCode& code, Gpr to, size_t offset) { code.load(to, Mem::at(Gpr::rdi, static_cast<int64_t>(offset))); }
 
 }  // namespace
 
@@ -66,12 +66,12 @@ void TileSums::store(const Mem& c, const Mem& accumulate) {
   const int64_t whole = kLanes * spec_.vectors;
   int64_t edge = code_.label(), done = code_.label();
   code_.load(kSums, c);
-  load(code_, kSumsStride, offsetof(TileFrame, c_stride));
+  load_field(code_, kSumsStride, offsetof(TileFrame, c_stride));
   if (spec_.panels > 1) {  // no edge
     code_.load(kAdds, accumulate);
     return write({});
   }
-  load(code_, Gpr::rax, offsetof(TileFrame, columns));
+  load_field(code_, Gpr::rax, offsetof(TileFrame, columns));
   code_.load(kAdds, accumulate);
   code_.g(VOp::g_cmpi, Gpr::rax, whole);
   code_.jump(edge, Cond::less);

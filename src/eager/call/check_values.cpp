@@ -205,8 +205,8 @@ bool is_integer(const ir::OperandType& o) {
 bool is_present(const ir::OperandType& o) { return o.present(); }
 size_t rank_of(const ir::OperandType& o) { return o.shape->size(); }
 
-DType dtype_of(const Operand& o) { return o.tensor->impl()->dtype; }
-DType dtype_of(const ir::OperandType& o) { return o.dtype; }
+DType dtype_of_operand(const Operand& o) { return o.tensor->impl()->dtype; }
+DType dtype_of_operand(const ir::OperandType& o) { return o.dtype; }
 bool is_scalar(const Operand& o) { return o.kind == Operand::Kind::scalar; }
 bool is_scalar(const ir::OperandType& o) { return o.is_scalar(); }
 
@@ -226,7 +226,7 @@ DType holding_dtype(const ir::OpInfo& row, std::span<const AnyOperand> operands,
       if (!is_present(operands[i]) || is_scalar(operands[i]) || argument.mask ||
           argument.check.kind == ir::DataCheck::Kind::positions || (rank_of(operands[i]) > 0) != with_dims)
         continue;
-      found = found ? promote(*found, dtype_of(operands[i])) : dtype_of(operands[i]);
+      found = found ? promote(*found, dtype_of_operand(operands[i])) : dtype_of_operand(operands[i]);
     }
   return found.value_or(DType::f32);
 }

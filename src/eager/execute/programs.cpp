@@ -250,7 +250,7 @@ ir::Graph graph_of(const OpCall& call, const Signature& s, std::span<const std::
   return graph;
 }
 
-std::shared_ptr<const Compiled> compile(const OpCall& call, const Signature& s, const Target& target) {
+std::shared_ptr<const Compiled> compile_call(const OpCall& call, const Signature& s, const Target& target) {
   auto compiled = std::make_shared<Compiled>();
   ir::Graph graph = graph_of(call, s, {});
   for (const DimGuard& guard : graph.dims.guards()) {
@@ -269,7 +269,7 @@ std::shared_ptr<const Compiled> compile(const OpCall& call, const Signature& s, 
 
 std::shared_ptr<const Compiled> find(const OpCall& call, const Signature& s, const Target& target) {
   if (auto found = Table::instance().find(s)) return found;
-  return Table::instance().insert(s, compile(call, s, target));
+  return Table::instance().insert(s, compile_call(call, s, target));
 }
 
 bool all_empty(std::span<const OutputMeta> metas) {

@@ -11,7 +11,7 @@ using detail::shape_of;
 
 namespace {
 
-std::string name_of(const char* what, int64_t layer, bool reverse) {
+std::string name_of_state(const char* what, int64_t layer, bool reverse) {
   return what + std::string("_l") + std::to_string(layer) + (reverse ? "_reverse" : "");
 }
 
@@ -66,7 +66,7 @@ RecurrentImpl::RecurrentImpl(const char* layer, int64_t gates, int64_t input, in
     for (bool reverse : {false, true}) {
       if (reverse && !options.bidirectional) continue;
       auto make = [&](const char* what, const IntList& sizes) {
-        tensors.emplace_back(name_of(what, l, reverse), detail::uniform(sizes, hidden));
+        tensors.emplace_back(name_of_state(what, l, reverse), detail::uniform(sizes, hidden));
       };
       make("weight_ih", {gates * hidden, l == 0 ? input : directions * hidden});
       make("weight_hh", {gates * hidden, hidden});

@@ -6,9 +6,9 @@
 namespace ingot::ir::derivatives {
 namespace {
 
-enum Form { kGeneral, kLower, kUpper };  // of linalg_solve_ex
+enum SolveForm { kGeneral, kLower, kUpper };  // of linalg_solve_ex
 
-Operand solve(GraphBuilder& b, Form form, const Operand& a, const Operand& right) {
+Operand solve(GraphBuilder& b, SolveForm form, const Operand& a, const Operand& right) {
   return b.call(OpId::linalg_solve_ex, {a, right}, {Attr::mode(form)})[0];
 }
 /// X of X U^T = B of an upper triangle.
@@ -25,7 +25,7 @@ Operand part(GraphBuilder& b, const Operand& x, size_t from_end, Dim start, Dim 
   return b.slice(x, GraphBuilder::attr(static_cast<int64_t>(b.rank(x) - from_end)), Attr::of(Dims{start}),
                  Attr::of(Dims{end}), GraphBuilder::attr(1));
 }
-Operand joined(GraphBuilder& b, const Operand& x, const Operand& y, size_t from_end) {
+Operand joined_blocks(GraphBuilder& b, const Operand& x, const Operand& y, size_t from_end) {
   return b.call(OpId::cat, {x, y}, {GraphBuilder::attr(static_cast<int64_t>(b.rank(x) - from_end))})[0];
 }
 
@@ -71,8 +71,8 @@ Gradients linalg_inv_ex(GraphBuilder& b, const DerivedCall& call) {
 }
 
 Gradients linalg_solve_ex(GraphBuilder& b, const DerivedCall& call) {
-  const auto form = static_cast<Form>(call.integer("form"));
-  const Form other = form == kLower ? kUpper : form == kUpper ? kLower : kGeneral;
+  const auto form = static_cast<SolveForm>(call.integer("form"));
+  const SolveForm other = form == kLower ? kUpper : form == kUpper ? kLower : kGeneral;
   const Operand right = solve(b, other, transposed(b, call.operand("A")), call.cotangents[0]);
   return each(call, {[&] {
                        const Operand whole = b.neg(b.matmul(right, transposed(b, call.results[0])));
@@ -122,7 +122,7 @@ Gradients linalg_lu_factor_ex(GraphBuilder& b, const DerivedCall& call) {
   const Operand inner =
       b.add(below(b, b.matmul(lt, below(b, of_l))), upper(b, b.matmul(upper(b, of_u), transposed(b, u))));
   Operand result = solve_from_right(b, u, solve(b, kUpper, lt, inner));
-  if (beyond.present()) result = joined(b, result, beyond, wide ? 1 : 2);
+  if (beyond.present()) result = joined_blocks(b, result, beyond, wide ? 1 : 2);
   // Row order[i] of A was row i.
   const Operand order =
       b.expand(as_column(b, b.linalg_pivot_order(call.results[1], Attr::of(Dims{rows}))), Attr::of(shape));
@@ -197,9 +197,10 @@ Gradients linalg_svd(GraphBuilder& b, const DerivedCall& call) {
 // Applications, 1996.
 Gradients linalg_matrix_exp(GraphBuilder& b, const DerivedCall& call) {
   const Operand turned = transposed(b, call.operand("A")), nothing = zeros(b, b.shape(turned), DType::f64);
-  const Operand upper_half = joined(b, turned, call.cotangents[0], 1), lower_half = joined(b, nothing, turned, 1);
+  const Operand upper_half = joined_blocks(b, turned, call.cotangents[0], 1),
+                lower_half = joined_blocks(b, nothing, turned, 1);
   const Dim n = size(b, turned, 1);
-  const Operand result = b.linalg_matrix_exp(joined(b, upper_half, lower_half, 2));
+  const Operand result = b.linalg_matrix_exp(joined_blocks(b, upper_half, lower_half, 2));
   return of_self(call, part(b, part(b, result, 2, 0, n), 1, n, b.dims().mul(n, 2)));
 }
 

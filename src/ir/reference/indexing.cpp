@@ -62,14 +62,14 @@ void triangle_indices(ReferenceContext& c, Keeps keeps) {
 }
 
 /// What one place of the output collects, in order.
-struct Cell {
+struct Gathered {
   bool self = true;
   std::vector<int64_t> sources;
 };
 
 /// Joins self (where it takes part) and the sources that meet at each place. `source` gives element j of the source.
 template <class Source>
-void combine_cells(ReferenceContext& c, const std::map<int64_t, Cell>& cells, std::string_view how, Source source) {
+void combine_cells(ReferenceContext& c, const std::map<int64_t, Gathered>& cells, std::string_view how, Source source) {
   const ReferenceTensor& self = c.tensor("self");
   ReferenceTensor& out = c.out();
   for (int64_t i = 0; i < out.size(); ++i) assign(out, i, self, i);
@@ -132,7 +132,7 @@ ReferenceTensor element(const ReferenceContext& c, const Argument& from, int64_t
 void scatter_elements(ReferenceContext& c, std::string_view how, bool include_self) {
   const ReferenceTensor &self = c.tensor("self"), &index = c.tensor("index");
   const Argument& src = c.argument("src");
-  std::map<int64_t, Cell> cells;
+  std::map<int64_t, Gathered> cells;
   for (int64_t j = 0; j < index.size(); ++j) {
     Ints at = coordinates(j, index.shape);
     int64_t from = src.tensor ? position_of(at, src.tensor->shape) : 0;
@@ -155,7 +155,7 @@ void index_slices(ReferenceContext& c, std::string_view how, Source source, bool
   int64_t dim = c.integer("dim"), size = self.shape.empty() ? 1 : self.shape[dim];
   Ints row = self.shape;
   if (!row.empty()) row[dim] = 1;
-  std::map<int64_t, Cell> cells;
+  std::map<int64_t, Gathered> cells;
   Ints whole = self.shape;
   if (!whole.empty()) whole[dim] = index.size();
   for (int64_t i = 0; i < index.size(); ++i)

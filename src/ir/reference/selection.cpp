@@ -5,7 +5,7 @@ namespace ingot::ir::reference {
 namespace {
 
 template <class F>
-void compare(ReferenceContext& c, F f) {
+void each_comparison(ReferenceContext& c, F f) {
   map_both(c, {"self", "other"}, f);
 }
 template <class F>
@@ -76,22 +76,22 @@ double largest_of(DType dtype) {
 }  // namespace
 
 void eq(ReferenceContext& c) {
-  compare(c, [](auto a, auto b) { return a == b; });
+  each_comparison(c, [](auto a, auto b) { return a == b; });
 }
 void ne(ReferenceContext& c) {
-  compare(c, [](auto a, auto b) { return a != b; });
+  each_comparison(c, [](auto a, auto b) { return a != b; });
 }
 void lt(ReferenceContext& c) {
-  compare(c, [](auto a, auto b) { return a < b; });
+  each_comparison(c, [](auto a, auto b) { return a < b; });
 }
 void le(ReferenceContext& c) {
-  compare(c, [](auto a, auto b) { return a <= b; });
+  each_comparison(c, [](auto a, auto b) { return a <= b; });
 }
 void gt(ReferenceContext& c) {
-  compare(c, [](auto a, auto b) { return a > b; });
+  each_comparison(c, [](auto a, auto b) { return a > b; });
 }
 void ge(ReferenceContext& c) {
-  compare(c, [](auto a, auto b) { return a >= b; });
+  each_comparison(c, [](auto a, auto b) { return a >= b; });
 }
 
 void logical_and(ReferenceContext& c) {

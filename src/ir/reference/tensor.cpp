@@ -14,7 +14,7 @@ namespace {
 struct Format {
   int precision, min_exponent, max_exponent;
 };
-constexpr Format kHalf{11, -14, 15}, kBrain{8, -126, 127};
+constexpr Format kHalfFormat{11, -14, 15}, kBrainFormat{8, -126, 127};
 
 double round_to_format(const Format& format, double x) {
   if (!std::isfinite(x) || x == 0) return x;
@@ -78,7 +78,7 @@ auto with_integer_type(DType dtype, F f) {
 }
 
 template <class T>
-T load(const void* bytes, int64_t i) {
+T load_as(const void* bytes, int64_t i) {
   T value;
   std::memcpy(&value, static_cast<const char*>(bytes) + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
   return value;
@@ -97,9 +97,9 @@ double round_to(DType dtype, double x) {
     case DType::f32:
       return static_cast<float>(x);
     case DType::f16:
-      return round_to_format(kHalf, x);
+      return round_to_format(kHalfFormat, x);
     case DType::bf16:
-      return round_to_format(kBrain, x);
+      return round_to_format(kBrainFormat, x);
     default:
       INGOT_CHECK(false, "not a floating dtype: " + std::string(name_of(dtype)));
       return x;
@@ -146,23 +146,23 @@ ReferenceTensor ReferenceTensor::from_bytes(DType dtype, Ints shape, const void*
   for (int64_t i = 0; i < t.size(); ++i) {
     switch (dtype) {
       case DType::f64:
-        t.real[i] = load<double>(bytes, i);
+        t.real[i] = load_as<double>(bytes, i);
         break;
       case DType::f32:
-        t.real[i] = load<float>(bytes, i);
+        t.real[i] = load_as<float>(bytes, i);
         break;
       case DType::f16:
-        t.real[i] = decode(kHalf, load<uint16_t>(bytes, i));
+        t.real[i] = decode(kHalfFormat, load_as<uint16_t>(bytes, i));
         break;
       case DType::bf16:
-        t.real[i] = decode(kBrain, load<uint16_t>(bytes, i));
+        t.real[i] = decode(kBrainFormat, load_as<uint16_t>(bytes, i));
         break;
       case DType::bool_:
-        t.integer[i] = load<uint8_t>(bytes, i) != 0;
+        t.integer[i] = load_as<uint8_t>(bytes, i) != 0;
         break;
       default:
-        t.integer[i] =
-            with_integer_type(dtype, [&](auto zero) { return static_cast<int64_t>(load<decltype(zero)>(bytes, i)); });
+        t.integer[i] = with_integer_type(
+            dtype, [&](auto zero) { return static_cast<int64_t>(load_as<decltype(zero)>(bytes, i)); });
     }
   }
   return t;
@@ -178,10 +178,10 @@ void ReferenceTensor::to_bytes(void* bytes) const {
         store(bytes, i, static_cast<float>(real[i]));
         break;
       case DType::f16:
-        store(bytes, i, encode(kHalf, real[i]));
+        store(bytes, i, encode(kHalfFormat, real[i]));
         break;
       case DType::bf16:
-        store(bytes, i, encode(kBrain, real[i]));
+        store(bytes, i, encode(kBrainFormat, real[i]));
         break;
       default:
         with_integer_type(dtype, [&](auto zero) { store(bytes, i, static_cast<decltype(zero)>(integer[i])); });

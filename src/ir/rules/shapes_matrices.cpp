@@ -6,7 +6,7 @@
 namespace ingot::ir::shapes {
 namespace {
 
-std::string given_shape(RuleContext& context, size_t i) { return ir::given_shape(context, shape_of(context, i)); }
+std::string operand_shape(RuleContext& context, size_t i) { return ir::given_shape(context, shape_of(context, i)); }
 
 /// The matrices of operand 0: their sizes, and the dims before them.
 struct Matrices {
@@ -20,7 +20,7 @@ struct Matrices {
 };
 Matrices matrices_of(RuleContext& context, bool square) {
   const Dims& A = shape_of(context, 0);
-  if (A.size() < 2) context.fail(operand_name(context, 0), given_shape(context, 0), "matrices: at least two dims");
+  if (A.size() < 2) context.fail(operand_name(context, 0), operand_shape(context, 0), "matrices: at least two dims");
   const Matrices m{{A.begin(), A.end() - 2}, A[A.size() - 2], A.back()};
   if (square) check_size(context, operand_name(context, 0), A, A.size() - 1, m.rows, "square matrices");
   return m;
@@ -37,7 +37,7 @@ void square_matrices(RuleContext& context) {
 void linear_system(RuleContext& context) {
   const Matrices m = matrices_of(context, true);
   const Dims& B = shape_of(context, 1);
-  if (B.size() != m.batch.size() + 2) context.fail("B", given_shape(context, 1), "as many dims as A has");
+  if (B.size() != m.batch.size() + 2) context.fail("B", operand_shape(context, 1), "as many dims as A has");
   for (size_t d = 0; d < m.batch.size(); ++d) check_size(context, "B", B, d, m.batch[d], "the batch of A");
   check_size(context, "B", B, B.size() - 2, m.rows, "the rows of A");
   context.outputs[0].shape = B;
@@ -58,7 +58,7 @@ void eliminated(RuleContext& context) {
 
 void pivot_order(RuleContext& context) {
   Dims shape = shape_of(context, 0);
-  if (shape.empty()) context.fail("pivots", given_shape(context, 0), "at least one dim");
+  if (shape.empty()) context.fail("pivots", operand_shape(context, 0), "at least one dim");
   const Dim n = attribute(context, "n").list[0];
   if (context.dims.less(n, shape.back()))
     context.fail("n", context.dims.str(n), "no fewer than pivots, " + context.dims.str(shape.back()));
@@ -69,7 +69,7 @@ void pivot_order(RuleContext& context) {
 void orthogonal(RuleContext& context) {
   const Matrices m = matrices_of(context, false);
   if (context.dims.less(m.rows, m.columns))
-    context.fail(operand_name(context, 0), given_shape(context, 0), "no more columns than rows");
+    context.fail(operand_name(context, 0), operand_shape(context, 0), "no more columns than rows");
   const Dim q_columns = boolean_attribute(context, "complete") ? m.rows : m.columns;
   context.outputs[0].shape = m.with({m.rows, q_columns});
   context.outputs[1].shape = m.with({q_columns, m.columns});

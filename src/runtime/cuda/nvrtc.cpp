@@ -14,21 +14,22 @@ namespace ingot::runtime::cuda {
 namespace {
 
 // The part of NVRTC's interface that we use, as its documentation has it; the same since CUDA 11.1.
-using Handle = void*;
-using Status = int;
-constexpr Status kInvalidOption = 5;
+using ProgramHandle = void*;
+using NvrtcStatus = int;
+constexpr NvrtcStatus kInvalidOption = 5;
 struct NvrtcFunctions {
-  const char* (*error_string)(Status) = nullptr;
-  Status (*version)(int*, int*) = nullptr;
-  Status (*arch_count)(int*) = nullptr;
-  Status (*archs)(int*) = nullptr;
-  Status (*create)(Handle*, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
-  Status (*destroy)(Handle*) = nullptr;
-  Status (*compile)(Handle, int, const char* const*) = nullptr;
-  Status (*log_size)(Handle, size_t*) = nullptr;
-  Status (*log)(Handle, char*) = nullptr;
-  Status (*cubin_size)(Handle, size_t*) = nullptr;
-  Status (*cubin)(Handle, char*) = nullptr;
+  const char* (*error_string)(NvrtcStatus) = nullptr;
+  NvrtcStatus (*version)(int*, int*) = nullptr;
+  NvrtcStatus (*arch_count)(int*) = nullptr;
+  NvrtcStatus (*archs)(int*) = nullptr;
+  NvrtcStatus (*create)(ProgramHandle*, const char*, const char*, int, const char* const*,
+                        const char* const*) = nullptr;
+  NvrtcStatus (*destroy)(ProgramHandle*) = nullptr;
+  NvrtcStatus (*compile)(ProgramHandle, int, const char* const*) = nullptr;
+  NvrtcStatus (*log_size)(ProgramHandle, size_t*) = nullptr;
+  NvrtcStatus (*log)(ProgramHandle, char*) = nullptr;
+  NvrtcStatus (*cubin_size)(ProgramHandle, size_t*) = nullptr;
+  NvrtcStatus (*cubin)(ProgramHandle, char*) = nullptr;
   std::string missing;
 };
 
@@ -70,7 +71,7 @@ const NvrtcFunctions& usable() {
   return functions();
 }
 
-void check_nvrtc(Status status, const char* what) {
+void check_nvrtc(NvrtcStatus status, const char* what) {
   if (status != 0) throw Error(fmt::format("NVRTC: {}: {}", what, usable().error_string(status)));
 }
 
@@ -81,7 +82,7 @@ class Unit {
   }
   Unit(const Unit&) = delete;
   ~Unit() { usable().destroy(&handle_); }
-  Handle handle() const { return handle_; }
+  ProgramHandle handle() const { return handle_; }
   std::string log() const {
     size_t size = 0;
     check_nvrtc(usable().log_size(handle_, &size), "cannot read the log");
@@ -92,7 +93,7 @@ class Unit {
   }
 
  private:
-  Handle handle_ = nullptr;
+  ProgramHandle handle_ = nullptr;
 };
 
 /// The number before `what`, or after it where it stands first ("Used 14 registers").
@@ -153,7 +154,7 @@ Cubin compile(const std::string& source, int arch) {
   // NVRTC keeps what it compiled, where there is a driver, and then tells no resources. Older ones know no such option.
   const char* options[] = {architecture.c_str(), "--std=c++17", "--fmad=false", "--ptxas-options=-v", "--no-cache"};
   constexpr int kOptions = std::size(options);
-  Status status = usable().compile(unit.handle(), kOptions, options);
+  NvrtcStatus status = usable().compile(unit.handle(), kOptions, options);
   if (status == kInvalidOption) status = usable().compile(unit.handle(), kOptions - 1, options);
   std::string log = unit.log();
   if (status != 0)

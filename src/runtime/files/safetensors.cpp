@@ -19,8 +19,10 @@ constexpr uint64_t kMaxHeader = 100'000'000;  // as in the reference implementat
 constexpr int64_t kHeaderLength = 8;
 constexpr const char* kMetadata = "__metadata__";
 
-std::string where(const std::string& path) { return "safetensors: " + path; }
-[[noreturn]] void fail(const std::string& path, const std::string& reason) { throw Error(where(path) + ": " + reason); }
+std::string file_named(const std::string& path) { return "safetensors: " + path; }
+[[noreturn]] void fail(const std::string& path, const std::string& reason) {
+  throw Error(file_named(path) + ": " + reason);
+}
 std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
 
 struct HeaderEntry {
@@ -119,7 +121,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   std::vector<uint64_t>* numbers_ = nullptr;
 };
 
-DType dtype_of(const std::string& path, const HeaderEntry& entry) {
+DType dtype_in(const std::string& path, const HeaderEntry& entry) {
   std::string known;
   for (size_t i = 0; i < std::size(kDTypes); ++i) {
     if (kDTypes[i] == *entry.dtype) return static_cast<DType>(i);
@@ -155,7 +157,7 @@ StoragePtr storage_of(const InputFile& file, const std::shared_ptr<const Mapping
 }  // namespace
 
 SafetensorsFile read_safetensors(const std::string& path, bool mapped) {
-  const InputFile input(path, where(path));
+  const InputFile input(path, file_named(path));
   if (input.bytes() < kHeaderLength) fail(path, "shorter than the 8 bytes of the header's length");
   uint64_t length;
   input.read(0, &length, sizeof length);
@@ -183,7 +185,7 @@ SafetensorsFile read_safetensors(const std::string& path, bool mapped) {
   file.metadata = std::move(header.metadata);
   for (const HeaderEntry& entry : header.entries) {
     const std::string tensor = "tensor " + in_quotes(entry.name);
-    StoredTensor t{entry.name, dtype_of(path, entry), {}, {}};
+    StoredTensor t{entry.name, dtype_in(path, entry), {}, {}};
     for (uint64_t n : entry.shape.values) {
       if (n > INT64_MAX) fail(path, tensor + " has a size of " + std::to_string(n));
       t.shape.push_back(static_cast<int64_t>(n));
@@ -246,7 +248,7 @@ void write_safetensors(const std::string& path, std::span<const TensorBytes> ten
   const uint64_t length = text.size();
   if (length > kMaxHeader) fail(path, "the header is too long");
 
-  OutputFile file(path, where(path));
+  OutputFile file(path, file_named(path));
   file.write(&length, sizeof length);
   file.write(text.data(), static_cast<int64_t>(length));
   for (const TensorBytes* t : order) file.write(t->data, bytes_of(t->shape, t->dtype));

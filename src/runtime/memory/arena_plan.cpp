@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/pieces.h"
 #include "base/work_count.h"
 
 namespace ingot::runtime {
@@ -15,8 +16,6 @@ constexpr int64_t kStaggerFrom = 8 * kArenaPage;
 constexpr int64_t kMostBytes = int64_t{1} << 46;
 constexpr int64_t kLarge = 16 << 20;
 constexpr size_t kFew = 64;  // all of so many are looked at as fast as some are found
-
-int64_t round_up(int64_t x, int64_t multiple) { return (x + multiple - 1) / multiple * multiple; }
 
 // What a buffer takes: large ones whole pages, with room to start anywhere in the first (see allocator.cpp for the
 // reason).

@@ -19,9 +19,9 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kShort = 48, kShortWide = 128;  // lines that are sorted by comparison
-constexpr int64_t kMedium = 1 << 12;              // longer lines are sorted by digits of 11 bits rather than 8
-constexpr int64_t kShared = 1 << 15;              // lines that several threads sort
+constexpr int64_t kShortLine = 48, kShortWideLine = 128;  // lines that are sorted by comparison
+constexpr int64_t kMediumLine = 1 << 12;                  // longer lines are sorted by digits of 11 bits rather than 8
+constexpr int64_t kShared = 1 << 15;                      // lines that several threads sort
 constexpr int64_t kSortPieces = 16;
 constexpr int64_t kLinesTogether = 16;  // neighbouring lines that are copied at once
 
@@ -68,10 +68,10 @@ void sort_by_digits(typename K::Item* items, typename K::Item* spare, int64_t n)
 /// The same in the way that fits their number.
 template <class K>
 void sort_items(typename K::Item* items, typename K::Item* spare, int64_t n) {
-  if (n <= (K::kWide ? kShortWide : kShort)) return std::sort(items, items + n);
+  if (n <= (K::kWide ? kShortWideLine : kShortLine)) return std::sort(items, items + n);
   // Fewer digits are fewer passes, and more counts to be set to 0 and added.
   if constexpr (K::kBits >= 32)
-    if (n > kMedium) return sort_by_digits<K, 11>(items, spare, n);
+    if (n > kMediumLine) return sort_by_digits<K, 11>(items, spare, n);
   sort_by_digits<K, 8>(items, spare, n);
 }
 
@@ -321,7 +321,7 @@ class KthDriver final : public OneOfEachLine<K> {
 
   int64_t choose(const Line<K>& from, Item* items) const override {
     int64_t before = 0, count = 0;
-    if (n_ <= kShortWide) {
+    if (n_ <= kShortWideLine) {
       for (; count < n_; ++count) items[count] = K::item(K::key(from.at(count), Element{0}), count);
     } else {
       uint32_t counts[1 << kDigit] = {};
