@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Proves that files mean the same compiled alone and with their folder (INGOT_UNITY): each function of ours that Clang makes
 of a unit, unoptimized, names the functions, objects and numbers that it names in its own file. Otherwise what one file has
-in an anonymous namespace took the place of what another one meant. Usage: tools/check_units.py [BUILD FOLDER]; it is to be
-configured with INGOT_UNITY and built (its generated sources are read). Takes five minutes on two cores."""
+in an anonymous namespace took the place of what another one meant. Usage: tools/check_units.py [BUILD FOLDER [FLOOR ...]]; the
+folder is to be configured with INGOT_UNITY and built (its generated sources are read). Takes six minutes on two cores."""
 import collections
 import concurrent.futures
 import json
@@ -16,7 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build").resolve()
 # How exceptions leave a function differs with what is known of its callees: that, and destructors, are passed over.
 NAMED = re.compile(r'@(?!__gxx|__cxa_|__clang_call|_ZSt9terminate|llvm\.)(?:"[^"]*"|[\w.$]+)|'
-                   r'\b(?!i32 0\b)(?:i32|i64|double|float) -?[\dx][\w.+-]*|c"[^"]*"')
+                   r'\b(?!i32 0\b)(?:i8|i32|i64|double|float) -?[\dx][\w.+-]*|c"[^"]*"|'
+                   r'(?<== )(?:[if]cmp|f?add|f?sub|f?mul|[usf]div|[us]rem|shl|[al]shr|and|x?or) .*, -?[\w.+-]+$', re.M)
 
 
 def functions(source, command):
@@ -28,8 +29,9 @@ def functions(source, command):
     constants = dict(re.findall(r"^(@[\w.$]+) = (?:private|internal) [^@\n]*?constant (.*?)(?:, align \d+)?$",
                                 clang.stdout, re.M))
 
-    def held(text, depth=0):  # constants by what they hold: their names only number them, as those of lambdas do
-        text = re.sub(r"\d*\$_\d+", "", text)
+    def held(text, depth=0):
+        """Constants by what they hold: their names only number them, as those of lambdas and of what is local do."""
+        text = re.sub(r'\d*\$_\d+|%(?:"[^"]*"|[\w.$:-]+)', "", text)
         return re.sub(r"@[\w.$]+", lambda m: held(constants[m[0]], depth + 1) if m[0] in constants and depth < 4 else m[0],
                       text)
 
@@ -39,7 +41,8 @@ def functions(source, command):
 
 
 entries = json.loads((BUILD / "compile_commands.json").read_text())
-units = [e for e in entries if re.search(r"/ingot_\w+\.dir/Unity/", e["file"])]
+floors = "|".join(sys.argv[2:]) or r"\w+"
+units = [e for e in entries if re.search(rf"/ingot_({floors})\.dir/Unity/", e["file"])]
 judged, faults = 0, collections.defaultdict(list)
 with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
     jobs = [(e["file"], pool.submit(functions, e["file"], e["command"]),
