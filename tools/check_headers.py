@@ -26,12 +26,16 @@ def without_words(text):
     return re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', "0", text)
 
 
-def functions(text):
-    """(qualified name, its text, whether it is defined) of every function at the scope of a namespace or class."""
-    scopes, depth, head, bodies = [], 0, "", 0
+def declarations(text, in_types):
+    """(scopes, head, body) of what is declared at the scope of a namespace, with `in_types` of a class, too; no body: None."""
+    scopes, depth, head, bodies, body = [], 0, "", 0, ""
     for token in re.findall(r"[{};()]|[^{};()]+", without_words(text)):
         if bodies:
             bodies += (token == "{") - (token == "}")
+            body += token
+            if not bodies:
+                yield list(scopes), head, body[:-1]
+                head = body = ""
             continue
         depth += (token == "(") - (token == ")")
         if depth or token not in "{};":
@@ -39,16 +43,25 @@ def functions(text):
             continue
         head = LABELS.sub("", head).strip()
         scope = SCOPE.search(head) if token == "{" else None
+        if token == "{" and not (scope and (in_types or scope["namespace"])):
+            bodies = 1
+            continue
         if token == "}":
             del scopes[-1:]
         elif scope:
             scopes.append(scope["space"] if scope["namespace"] else scope["name"])
         else:
-            name = NAME.search(head)
-            if name and "" not in scopes and not head.startswith(NOT_A_FUNCTION):
-                yield "::".join(scopes + [re.sub(r"\s", "", name[1])]), head, token == "{" or head.endswith("= default")
-            bodies = token == "{"
+            yield list(scopes), head, None
         head = ""
+
+
+def functions(text):
+    """(qualified name, its text, whether it is defined) of every function at the scope of a namespace or class."""
+    for scopes, head, body in declarations(text, True):
+        name = NAME.search(head)
+        if name and "" not in scopes and not head.startswith(NOT_A_FUNCTION):
+            yield ("::".join(scopes + [re.sub(r"\s", "", name[1])]), head,
+                   body is not None or head.endswith("= default"))
 
 
 def sources_below(folder):

@@ -8,9 +8,11 @@ import pathlib
 import re
 import sys
 
-from check_headers import LABELS, NAME, NOT_A_FUNCTION, SCOPE, sources_below, without_words
+from check_headers import NAME, NOT_A_FUNCTION, declarations, sources_below
 
-APART = {"conformance"}  # compiled file by file: its tables hold functions by the names of the ops that they test
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Floors whose files are compiled one by one.
+APART = set(re.findall(r"^ingot_floor\((\w+) APART", (ROOT / "CMakeLists.txt").read_text(), re.M))
 TEMPLATE = re.compile(r"^(template\s*<.*?>\s*(?=\w))+", re.S)
 TYPE = re.compile(r"(?:(enum)(\s+class)?|struct|class|union)\s+(\w+)\s*(?:final\s*)?(?::[^(]*)?$")
 ALIAS = re.compile(r"using\s+(\w+)\s*=")
@@ -20,38 +22,20 @@ ENUMERATOR = re.compile(r"(?:^|,)\s*(\w+)")
 
 def declared(text):
     """(scopes, name) of what stands at the scope of a namespace."""
-    scopes, depth, head, bodies, plain = [], 0, "", 0, False
-    for token in re.findall(r"[{};()]|[^{};()]+", without_words(text)):
-        if bodies:
-            if plain and token not in "{}": yield from ((list(scopes), name) for name in ENUMERATOR.findall(token))
-            bodies += (token == "{") - (token == "}")
-            continue
-        depth += (token == "(") - (token == ")")
-        if depth or token not in "{};":
-            head += token
-            continue
-        head = TEMPLATE.sub("", LABELS.sub("", head).strip())
-        scope = SCOPE.search(head) if token == "{" else None
+    for scopes, head, body in declarations(text, False):
+        head = TEMPLATE.sub("", head)
         before = head.partition("(")[0]
-        plain = False
-        if token == "}":
-            del scopes[-1:]
-        elif scope and scope["namespace"]:
-            scopes.append(scope["space"])
-        elif head:
-            kind, alias, function = TYPE.match(head), ALIAS.match(head), NAME.search(head)
-            if head.startswith(NOT_A_FUNCTION) or "=" in before or before.count("<") != before.count(">"): function = None
-            if kind:
-                yield list(scopes), kind[3]
-                plain = kind[1] and not kind[2]
-            elif alias:
-                yield list(scopes), alias[1]
-            elif function:
-                yield list(scopes), re.sub(r"\s", "", function[1])
-            elif not head.startswith(NOT_A_FUNCTION):
-                yield from ((list(scopes), name) for names in VARIABLE.findall(head) for name in names if name)
-            bodies = token == "{"
-        head = ""
+        kind, alias, function = TYPE.match(head), ALIAS.match(head), NAME.search(head)
+        if head.startswith(NOT_A_FUNCTION) or "=" in before or before.count("<") != before.count(">"): function = None
+        if kind:
+            yield scopes, kind[3]
+            if kind[1] and not kind[2]: yield from ((scopes, name) for name in ENUMERATOR.findall(body or ""))
+        elif alias:
+            yield scopes, alias[1]
+        elif function:
+            yield scopes, re.sub(r"\s", "", function[1])
+        elif not head.startswith(NOT_A_FUNCTION):
+            yield from ((scopes, name) for names in VARIABLE.findall(head) for name in names if name)
 
 
 def faults_of(files):
@@ -92,7 +76,7 @@ def main():
 
     for case in REFUSED: assert of_case(case), f"not refused: {case}"
     for case in TAKEN: assert not of_case(case), f"refused: {case}"
-    found = list(faults_of(sources_below(pathlib.Path(__file__).resolve().parent.parent / "src")))
+    found = list(faults_of(sources_below(ROOT / "src")))
     for name, sources, others in found:
         print(f"{name}: in an anonymous namespace of {', '.join(map(str, sources))}"
               + (f", and in {', '.join(map(str, others))}" if others else ""))

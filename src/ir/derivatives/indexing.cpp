@@ -4,13 +4,8 @@
 namespace ingot::ir::derivatives {
 namespace {
 
-enum ScatterReduce : int64_t {
-  kScatterSum,
-  kScatterProd,
-  kScatterMean,
-  kScatterMax,
-  kScatterMin
-};  // in the order of the table's words
+// In the order of the table's words.
+enum ScatterReduce : int64_t { kScatterSum, kScatterProd, kScatterMean, kScatterMax, kScatterMin };
 
 Operand added_at(GraphBuilder& b, const Operand& to, const Attr& dim, const Operand& index, const Operand& source) {
   return b.scatter_add(to, index, source, dim);

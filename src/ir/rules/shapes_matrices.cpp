@@ -6,7 +6,7 @@
 namespace ingot::ir::shapes {
 namespace {
 
-std::string operand_shape(RuleContext& context, size_t i) { return ir::given_shape(context, shape_of(context, i)); }
+std::string operand_shape(RuleContext& context, size_t i) { return given_shape(context, shape_of(context, i)); }
 
 /// The matrices of operand 0: their sizes, and the dims before them.
 struct Matrices {

@@ -11,8 +11,8 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kStepBytes = 32 << 10;
-constexpr int64_t kStepOperations = 200'000;
+constexpr int64_t kStepGrainBytes = 32 << 10;
+constexpr int64_t kStepGrainOperations = 200'000;
 
 struct Scratch {
   char* memory = nullptr;
@@ -33,7 +33,7 @@ int64_t saturating_product(int64_t a, int64_t b) {
 
 int threads_for(int64_t bytes, int64_t operations) {
   return static_cast<int>(
-      std::clamp<int64_t>(std::max(bytes / kStepBytes, operations / kStepOperations), 1, kMostThreads));
+      std::clamp<int64_t>(std::max(bytes / kStepGrainBytes, operations / kStepGrainOperations), 1, kMostThreads));
 }
 
 char* thread_scratch(int64_t bytes) {

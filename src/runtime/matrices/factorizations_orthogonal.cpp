@@ -39,7 +39,7 @@ std::vector<int64_t> order_of(int64_t n, Before before) {
 }
 
 /// To [columns, rows], some rows and columns at a time: few lines of either one have a place in the cache.
-void transpose_square(const double* a, int64_t rows, int64_t columns, double* to) {
+void transpose_into(const double* a, int64_t rows, int64_t columns, double* to) {
   constexpr int64_t kSide = 16;
   for (int64_t first = 0; first < rows; first += kSide)
     for (int64_t left = 0; left < columns; left += kSide)
@@ -48,7 +48,7 @@ void transpose_square(const double* a, int64_t rows, int64_t columns, double* to
 }
 std::vector<double> transposed(const double* a, int64_t rows, int64_t columns) {
   std::vector<double> t(static_cast<size_t>(rows * columns));
-  transpose_square(a, rows, columns, t.data());
+  transpose_into(a, rows, columns, t.data());
   return t;
 }
 
@@ -78,12 +78,12 @@ void factor_qr(const BlockProducts& products, double* a, int64_t rows, int64_t c
   for (int64_t i = 0; i < std::min(rows, q_columns); ++i) qt[i * rows + i] = 1;
   for (int64_t first = (steps - 1) / kBlock * kBlock; first >= 0; first -= kBlock)
     block_from(first).apply_reversed(qt.data() + first * rows + first, q_columns - first, rows);
-  transpose_square(qt.data(), q_columns, rows, q);
+  transpose_into(qt.data(), q_columns, rows, q);
   for (int64_t k = 0; k < steps; ++k) {
     lines[k * rows + k] = heads[k];
     std::fill(&lines[k * rows + k] + 1, lines.data() + (k + 1) * rows, 0);
   }
-  transpose_square(lines.data(), columns, rows, a);
+  transpose_into(lines.data(), columns, rows, a);
 }
 
 // Golub and Van Loan, Matrix Computations, 8.3: reflections to a tridiagonal matrix, whose vectors are reflected back.
@@ -127,7 +127,7 @@ void factor_symmetric(const BlockProducts& products, double* a, int64_t n, doubl
   for (int64_t i = 0; i < n; ++i) values[i] = std::ldexp(d[i], exponent);
   if (!v) return;
   Reflections{products, a + 1, weights.data(), n - 1, n - 1, n}.apply_reversed(lines.data() + 1, n, n);
-  transpose_square(lines.data(), n, n, v);
+  transpose_into(lines.data(), n, n, v);
 }
 
 namespace {

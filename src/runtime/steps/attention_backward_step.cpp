@@ -19,7 +19,7 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kBackwardQueries = 32;  // in a block
+constexpr int64_t kCausalBackwardQueries = 32;  // in a block
 
 class AttentionBackwardDriver final : public AttentionRows {
  public:
@@ -40,7 +40,7 @@ class AttentionBackwardDriver final : public AttentionRows {
       return a ? std::optional(context.argument(*a)) : std::nullopt;
     };
     for_query_ = wanted(step.for_query), for_key_ = wanted(step.for_key), for_value_ = wanted(step.for_value);
-    block_rows_ = causal_ ? kBackwardQueries : kMostRows;
+    block_rows_ = causal_ ? kCausalBackwardQueries : kMostRows;
     slope_bytes_ = step.slope->scratch_bytes;
     useful_threads = threads_for_scores(6 * depth_ + 4 * value_depth_, saturating_product(batch_, key_heads_));
   }

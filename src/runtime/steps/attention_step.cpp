@@ -9,7 +9,7 @@
 namespace ingot::runtime {
 namespace {
 
-constexpr int64_t kForwardQueries = 16;  // in a block
+constexpr int64_t kCausalForwardQueries = 16;  // in a block
 
 class AttentionDriver final : public AttentionRows {
  public:
@@ -28,7 +28,7 @@ class AttentionDriver final : public AttentionRows {
         of_values_(kernels.of_values) {
     values_as_they_lie_ = one_row() && of_values_.add_rows;
     out_ = context.argument(step.out), value_ = context.argument(step.value);
-    block_rows_ = causal_ && !heads_as_rows_ ? kForwardQueries : kMostRows;
+    block_rows_ = causal_ && !heads_as_rows_ ? kCausalForwardQueries : kMostRows;
     const int64_t heads = saturating_product(batch_, key_heads_), blocks = ceil_div(rows_, block_rows_);
     useful_threads = threads_for_scores(2 * (depth_ + value_depth_), saturating_product(heads, blocks));
     const int64_t threads = std::min(useful_threads, context.threads);
